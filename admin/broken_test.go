@@ -100,7 +100,7 @@ func TestDroppedBodies(t *testing.T) {
 	if err != nil || got.Request.Body.Missing != wire.MissingDropped || got.Request.Body.SHA256 != digest(`{"amount":7}`) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	_, err = w.client.RequestBody(t.Context(), m.ID)
+	_, err = w.client.Body(t.Context(), m.ID, "request")
 	problemIn(t, err, 410, "body-dropped", "its digest is kept")
 }
 
@@ -142,7 +142,7 @@ func TestARecordIsShownAndDecidedOnWithoutItsContent(t *testing.T) {
 			if err != nil || done.State != string(ledger.Applied) {
 				t.Errorf("decided: %+v, %v", done, err)
 			}
-			_, err = w.client.RequestBody(t.Context(), m.ID)
+			_, err = w.client.Body(t.Context(), m.ID, "request")
 			if err == nil {
 				t.Error("the content itself was given")
 			}

@@ -1,9 +1,13 @@
 package admin
 
 import (
+	"cmp"
 	"context"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -88,7 +92,7 @@ func TestAnOutlineHoldsNoContents(t *testing.T) {
 
 func TestEnvironOfAnAddressWithoutAPort(t *testing.T) {
 	t.Parallel()
-	env := environ(portless{}, door{portless{}.ProxyAddr(), "t"})
+	env := environ(portless{}, access{portless{}.ProxyAddr(), "t"})
 	if env["HTTPS_PROXY"] != "http://run:t@proxy" {
 		t.Errorf("HTTPS_PROXY %s", env["HTTPS_PROXY"])
 	}
@@ -107,3 +111,91 @@ func (portless) BundleFile() string { return "" }
 
 func (portless) OpenListener(context.Context, string) (string, error) { return "", nil }
 func (portless) CloseListener(string)                                 {}
+
+// What the API shows of a record and the record itself fit, member by member. A member that
+// nothing is taken for is made by hand.
+func TestMembersAreTakenFromRecords(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		to, from any
+		byHand   []string
+	}{
+		{wire.Mutation{}, ledger.Mutation{}, []string{"Events", "EventsLeftOut", "Actions"}},
+		{wire.Dispatch{}, ledger.Dispatch{}, nil},
+		{wire.Observation{}, ledger.Observation{}, nil},
+		{wire.EscalationRef{}, ledger.Escalation{}, nil},
+		{wire.Verification{}, ledger.Verification{}, nil},
+		{wire.Diff{}, ledger.Diff{}, nil},
+		{wire.Change{}, ledger.Change{}, nil},
+		{wire.Request{}, ledger.Request{}, nil},
+		{wire.Result{}, ledger.Result{}, nil},
+		{wire.Undo{}, ledger.Undo{}, nil},
+		{wire.Event{}, ledger.Event{}, nil},
+		{wire.Action{}, ledger.Action{}, nil},
+		{wire.Gap{}, ledger.Gap{}, nil},
+		{wire.ConfirmedScope{}, ledger.Confirmed{}, nil},
+		{wire.Run{}, ledger.Run{}, []string{"Retry", "RetryAfter"}},
+		{wire.Item{}, ledger.Item{}, []string{"Runs", "Mutations", "Attempts", "Actions"}},
+		{wire.ItemChange{}, ledger.ItemChange{}, nil},
+		{wire.ItemRun{}, ledger.Run{}, nil},
+		{wire.ItemMutation{}, ledger.Mutation{}, []string{"Next"}},
+		{wire.MutationRef{}, ledger.Mutation{}, nil},
+		{wire.Touched{}, ledger.Mutation{}, []string{"ItemID", "ItemState", "Mutation", "Dispatches", "Status"}},
+		{wire.Obligation{}, ledger.Mutation{}, []string{"Standing", "Mutation", "Object", "Order", "Auto", "Request", "Sent"}},
+	} {
+		from, to := reflect.TypeOf(c.from), reflect.New(reflect.TypeOf(c.to)).Elem()
+		var byHand []string
+		for _, f := range reflect.VisibleFields(to.Type()) {
+			if source, ok := from.FieldByName(cmp.Or(f.Tag.Get("ledger"), f.Name)); f.Anonymous || ok && source.IsExported() {
+				continue
+			}
+			byHand = append(byHand, f.Name)
+		}
+		if !slices.Equal(byHand, c.byHand) {
+			t.Errorf("%s: made by hand %v, want %v", to.Type(), byHand, c.byHand)
+		}
+		record := reflect.New(from).Elem()
+		filled(record)
+		take(to, record)
+		for _, f := range reflect.VisibleFields(to.Type()) {
+			if !slices.Contains(byHand, f.Name) && to.FieldByIndex(f.Index).IsZero() {
+				t.Errorf("%s.%s stays empty", to.Type(), f.Name)
+			}
+		}
+	}
+}
+
+// filled sets every field that a record of the ledger has.
+func filled(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Uint8, reflect.Uint64:
+		v.SetUint(1)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		filled(v.Elem())
+	case reflect.Array:
+		filled(v.Index(0))
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		filled(v.Index(0))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem())
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Unix(1, 0)))
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				filled(v.Field(i))
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,50 +16,42 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/strictyaml"
 )
 
-// maxRequest is the longest request body, in bytes, where a route has no other
-// limit.
+// maxRequest is the longest request body, in bytes. One that holds an answer may be longer by the
+// answer in base64.
 const maxRequest = 1 << 20
 
-// shape is what a route takes as its body.
-type shape struct {
-	// limit is the longest body in bytes.
-	limit int64
-	// optional allows no body at all.
-	optional bool
-	// later are member names that a later version takes; they are refused by name.
-	later []string
-	// whole are member names that narrow what is asked for. Empty texts are refused
-	// there: left out they have a meaning, which is all of it.
-	whole []string
-}
-
-// readBody reads the whole body of a JSON request.
-func readBody(w http.ResponseWriter, r *http.Request, sh shape) ([]byte, error) {
-	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, sh.limit))
+// read reads the whole body of a JSON request into v, a pointer to a struct.
+func (rt route) read(w http.ResponseWriter, r *http.Request, maxAnswer int64, v any) error {
+	limit := int64(maxRequest)
+	if rt.long {
+		limit += maxAnswer / 3 * 4
+	}
+	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var tooLong *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLong):
-		return nil, refuse("too-large", "The body is longer than %d bytes.", tooLong.Limit)
+		return refuse("too-large", "The body is longer than %d bytes.", tooLong.Limit)
 	case err != nil:
-		return nil, BadRequest("body", "it did not arrive whole", "send it again")
-	case len(content) == 0 && sh.optional:
-		return []byte("{}"), nil
+		return BadRequest("body", "it did not arrive whole", "send it again")
+	case len(content) == 0 && rt.optional:
+		return nil
 	case len(content) == 0:
-		return nil, BadRequest("body", "it is empty", "send a JSON object")
+		return BadRequest("body", "it is empty", "send a JSON object")
 	}
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/json" {
-		return nil, refuse("media-type", "Send the body with Content-Type: application/json, not %q.", r.Header.Get("Content-Type"))
+		return refuse("media-type", "Send the body with Content-Type: application/json, not %q.", r.Header.Get("Content-Type"))
 	}
-	return content, nil
+	return decode(content, v, rt.whole...)
 }
 
-// decode reads a JSON object into v, a pointer to a struct, strictly: unknown and
-// repeated names, other types and trailing text are refused. All unknown names
-// at the top are reported together.
-func decode(content []byte, v any, sh shape) error {
+// decode reads a JSON object into v, a pointer to a struct. It refuses unknown and repeated names,
+// other types, trailing text, and empty texts of the members whole. All unknown names at the top are
+// reported together.
+func decode(content []byte, v any, whole ...string) error {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(content, &members); err != nil {
 		return jsonFault(err)
@@ -66,8 +59,24 @@ func decode(content []byte, v any, sh shape) error {
 	if members == nil {
 		return BadRequest("body", "it is null", "send a JSON object")
 	}
-	if faults := unknownMembers(members, memberNames(reflect.TypeOf(v).Elem()), sh); len(faults) > 0 {
-		return badRequest(faults)
+	var known []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(v).Elem()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			known = append(known, name)
+		}
+	}
+	var faults faults
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		where := string(jsontext.Pointer("").AppendToken(name))
+		switch {
+		case !slices.Contains(known, name):
+			faults.add(where, "unknown name", suggest(name, known))
+		case slices.Contains(whole, name) && string(members[name]) == `""`:
+			faults.add(where, "empty", "give a value, or leave it out")
+		}
+	}
+	if err := faults.err(); err != nil {
+		return err
 	}
 	if err := json.Unmarshal(content, v, json.RejectUnknownMembers(true)); err != nil {
 		return jsonFault(err)
@@ -75,33 +84,12 @@ func decode(content []byte, v any, sh shape) error {
 	return nil
 }
 
-// unknownMembers lists what a body holds but shouldn't, and what it holds emptied, in order of name.
-func unknownMembers(members map[string]jsontext.Value, known []string, sh shape) []wire.Fault {
-	var faults []wire.Fault
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		where := string(jsontext.Pointer("").AppendToken(name))
-		switch {
-		case slices.Contains(sh.whole, name) && string(members[name]) == `""`:
-			faults = append(faults, wire.Fault{Where: where, What: "empty", How: "give a value, or leave it out"})
-		case slices.Contains(known, name):
-		case slices.Contains(sh.later, name):
-			faults = append(faults, wire.Fault{Where: where, What: "not yet: this version doesn't build it", How: "leave it out"})
-		default:
-			faults = append(faults, wire.Fault{Where: where, What: "unknown name", How: suggest(name, known)})
-		}
+// suggest says which name was probably meant, or which there are.
+func suggest(name string, known []string) string {
+	if near := strictyaml.Nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
 	}
-	return faults
-}
-
-// memberNames lists the JSON names of a struct's fields, embedded ones included.
-func memberNames(t reflect.Type) []string {
-	var names []string
-	for _, f := range reflect.VisibleFields(t) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
-			names = append(names, name)
-		}
-	}
-	return names
+	return "known are " + cmp.Or(strings.Join(slices.Sorted(slices.Values(known)), ", "), "none")
 }
 
 // jsonFault says where a body is no JSON, or not the JSON that is wanted.
@@ -111,73 +99,45 @@ func jsonFault(err error) error {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			what = "it ends in the middle of a value"
 		}
-		where := pointer(syntactic.JSONPointer)
-		return BadRequest(where, fmt.Sprintf("no valid JSON at byte %d: %s", syntactic.ByteOffset, what), "")
+		return BadRequest(placeOf(syntactic.JSONPointer), fmt.Sprintf("no valid JSON at byte %d: %s", syntactic.ByteOffset, what), "")
 	}
 	semantic, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
 		return BadRequest("body", "it can't be read as JSON", "")
 	}
-	where := pointer(semantic.JSONPointer)
+	where := placeOf(semantic.JSONPointer)
 	if errors.Is(semantic.Err, json.ErrUnknownName) {
 		return BadRequest(where, "unknown name", "leave it out")
 	}
-	what := fmt.Sprintf("a JSON %s doesn't fit here", kindName(semantic.JSONKind))
+	what := fmt.Sprintf("a JSON %s doesn't fit here", cmp.Or(kindNames[semantic.JSONKind], "value"))
 	if semantic.Err != nil {
 		what = strings.TrimPrefix(semantic.Err.Error(), "json: ")
 	}
 	return BadRequest(where, what, wanted(semantic.GoType))
 }
 
-// pointer names the whole body where there is no place in it.
-func pointer(p jsontext.Pointer) string {
-	if p == "" {
-		return "body"
-	}
-	return string(p)
+// placeOf names the whole body where there is no place in it.
+func placeOf(p jsontext.Pointer) string { return cmp.Or(string(p), "body") }
+
+// kindNames is how people call the kinds of JSON values.
+var kindNames = map[jsontext.Kind]string{
+	jsontext.KindNull: "null", jsontext.KindTrue: "boolean", jsontext.KindFalse: "boolean", jsontext.KindString: "string",
+	jsontext.KindNumber: "number", jsontext.KindBeginArray: "list", jsontext.KindBeginObject: "object",
 }
 
-// kindName is how people call a kind of JSON value.
-func kindName(k jsontext.Kind) string {
-	switch k {
-	case jsontext.KindNull:
-		return "null"
-	case jsontext.KindTrue, jsontext.KindFalse:
-		return "boolean"
-	case jsontext.KindString:
-		return "string"
-	case jsontext.KindNumber:
-		return "number"
-	case jsontext.KindBeginArray, jsontext.KindEndArray:
-		return "list"
-	case jsontext.KindBeginObject, jsontext.KindEndObject:
-		return "object"
-	case jsontext.KindInvalid:
-		return "value"
-	}
-	return "value"
+// wantedKinds says what a place takes, by its Go kind.
+var wantedKinds = map[reflect.Kind]string{
+	reflect.String: "give a string", reflect.Bool: "give true or false", reflect.Int: "give a whole number",
+	reflect.Int64: "give a whole number", reflect.Struct: "give an object", reflect.Map: "give an object", reflect.Slice: "give a list",
 }
 
 // wanted says what a place takes.
 func wanted(t reflect.Type) string {
-	switch {
-	case t == nil:
+	switch t {
+	case nil:
 		return ""
-	case t == reflect.TypeFor[wire.Duration]():
+	case reflect.TypeFor[wire.Duration]():
 		return `give a string such as "90s" or "1h30m"`
 	}
-	switch t.Kind() {
-	case reflect.String:
-		return "give a string"
-	case reflect.Bool:
-		return "give true or false"
-	case reflect.Int, reflect.Int64:
-		return "give a whole number"
-	case reflect.Struct, reflect.Map:
-		return "give an object"
-	case reflect.Slice:
-		return "give a list"
-	default:
-		return ""
-	}
+	return wantedKinds[t.Kind()]
 }

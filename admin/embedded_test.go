@@ -38,7 +38,7 @@ func TestOverTheEmbeddedLedger(t *testing.T) {
 	run, m := w.unknown("order-4")
 
 	var listed []string
-	f := client.MutationFilter{Filter: client.Filter{Page: client.Page{Limit: 3}}}
+	f := client.Filter{Limit: 3}
 	for {
 		page, err := w.client.Mutations(t.Context(), f)
 		if err != nil {

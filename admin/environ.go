@@ -2,28 +2,30 @@ package admin
 
 import (
 	"net"
+	"net/http"
 	"net/url"
 	"strconv"
 
+	"keep-proxy/admin/wire"
 	"keep-proxy/ledger"
 )
 
 // proxyUser is the user name of proxy credentials; the token is the password.
 const proxyUser = "run"
 
-// door is where a run's requests go in: an address, and the credentials for it.
-type door struct {
+// access is where a run's requests go in: an address, and the credentials for it.
+type access struct {
 	// address is the host:port as sandboxes see it.
 	address string
 	// token is empty for the unmanaged scope, and at a run's own listener.
 	token string
 }
 
-// url is the door as proxy variables take it.
-func (d door) url() string {
-	u := url.URL{Scheme: "http", Host: d.address}
-	if d.token != "" {
-		u.User = url.UserPassword(proxyUser, d.token)
+// url is the address with the credentials, as proxy variables take it.
+func (a access) url() string {
+	u := url.URL{Scheme: "http", Host: a.address}
+	if a.token != "" {
+		u.User = url.UserPassword(proxyUser, a.token)
 	}
 	return u.String()
 }
@@ -59,7 +61,7 @@ var bundleVariables = []string{
 //
 // Java and Node before 22.21 read none of these; they need the proxy in their
 // own settings.
-func environ(e Environment, d door) map[string]string {
+func environ(e Environment, a access) map[string]string {
 	env := map[string]string{
 		"NODE_USE_ENV_PROXY": "1",
 		"UV_NATIVE_TLS":      "1",
@@ -67,7 +69,7 @@ func environ(e Environment, d door) map[string]string {
 		"NODE_EXTRA_CA_CERTS": e.CAFile(),
 		"DENO_CERT":           e.CAFile(),
 	}
-	address := d.url()
+	address := a.url()
 	for _, name := range proxyVariables {
 		env[name] = address
 	}
@@ -77,13 +79,13 @@ func environ(e Environment, d door) map[string]string {
 	for _, name := range bundleVariables {
 		env[name] = e.BundleFile()
 	}
-	addCloudSDK(env, d)
+	addCloudSDK(env, a)
 	return env
 }
 
 // addCloudSDK adds the proxy as gcloud takes it: in parts.
-func addCloudSDK(env map[string]string, d door) {
-	host, port, err := net.SplitHostPort(d.address)
+func addCloudSDK(env map[string]string, a access) {
+	host, port, err := net.SplitHostPort(a.address)
 	if err != nil {
 		return
 	}
@@ -92,15 +94,15 @@ func addCloudSDK(env map[string]string, d door) {
 	env["CLOUDSDK_PROXY_PORT"] = port
 	// Inherited ones are for another proxy, and refused where none are needed.
 	env["CLOUDSDK_PROXY_USERNAME"] = ""
-	env["CLOUDSDK_PROXY_PASSWORD"] = d.token
-	if d.token != "" {
+	env["CLOUDSDK_PROXY_PASSWORD"] = a.token
+	if a.token != "" {
 		env["CLOUDSDK_PROXY_USERNAME"] = proxyUser
 	}
 }
 
 // runEnviron is environ and the run's own names.
-func runEnviron(e Environment, r *ledger.Run, d door) map[string]string {
-	env := environ(e, d)
+func runEnviron(e Environment, r *ledger.Run, a access) map[string]string {
+	env := environ(e, a)
 	env["KEEP_RUN_ID"] = r.ID
 	env["KEEP_WORKFLOW"] = r.Workflow
 	env["KEEP_ITEM"] = r.Item
@@ -113,4 +115,11 @@ func runEnviron(e Environment, r *ledger.Run, d door) map[string]string {
 		env["KEEP_ITEM_DONE"] = "1"
 	}
 	return env
+}
+
+// showEnvironment answers GET /v1/environment.
+func showEnvironment(s *Server, _ *http.Request) (*wire.Environment, error) {
+	e := s.config.Environment
+	a := access{address: e.ProxyAddr()}
+	return &wire.Environment{ProxyURL: a.url(), CAPEM: string(e.CAPEM()), Env: environ(e, a)}, nil
 }

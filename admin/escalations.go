@@ -1,26 +1,26 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/ledger"
 )
 
 // listEscalations answers GET /v1/escalations.
-func listEscalations(s *Server, r *http.Request) (any, error) {
-	f, err := filterOf(r.URL.Query(), s.config.Now().Wall)
+func listEscalations(s *Server, r *http.Request) (*wire.List[wire.Escalation], error) {
+	q := s.query(r)
+	f := q.filter()
+	f.Escalated = true
+	page, err := listing(r, q, f, s.config.Ledger.Mutations, func(m *ledger.Mutation) *ledger.Mutation { return m })
 	if err != nil {
 		return nil, err
 	}
-	f.Escalated = true
-	page, err := s.config.Ledger.Mutations(r.Context(), f)
-	if err != nil {
-		return nil, listingError(f, err)
-	}
-	list := wire.List[wire.Escalation]{Items: []wire.Escalation{}, Next: page.Next}
+	list := &wire.List[wire.Escalation]{Items: []wire.Escalation{}, Next: page.Next}
 	for _, m := range page.Items {
 		// A question may be answered between the index and the record.
 		if !m.Escalated() {
@@ -41,31 +41,22 @@ func (s *Server) escalation(ctx context.Context, m *ledger.Mutation) (wire.Escal
 	if err != nil {
 		return wire.Escalation{}, err
 	}
-	check := s.manualCheck(ctx, m)
-	return wire.Escalation{
-		ID: m.Escalation.ID, Mutation: m.ID, Version: m.Version, State: string(m.State),
-		Kind: m.Escalation.Kind, OpenedAt: m.Escalation.OpenedAt,
-		Waits:     wire.Duration(s.config.Now().Wall.Sub(m.Escalation.OpenedAt).Round(1e9)),
-		Connector: m.Connector, Operation: m.Operation, Account: m.Account, Target: m.Target,
-		Attempted:    attempted(m),
-		Asked:        m.Escalation.Why,
-		WhyUnknown:   whyUnknown(m),
-		Evidence:     each(m.Dispatches, dispatchOf),
-		Diff:         disputedDiff(m),
-		Probed:       probed(m),
-		Observations: each(m.Observations, observationOf),
-		CanVerify:    m.Policy.Reconciler,
-		CannotVerify: check.CannotVerify,
-		ManualCheck:  check.Text,
-		Actions:      s.actions(m),
-		Workflow:     m.Workflow, Item: m.Item, Attempt: m.Attempt, Run: m.Run,
-		ResumeHint: hint,
-		Blocks:     blocksOf(m),
-	}, nil
+	check, asked := s.manualCheck(ctx, m), m.Escalation
+	out := as[wire.Escalation](m)
+	out.ID, out.Mutation, out.Kind, out.OpenedAt, out.Asked = asked.ID, m.ID, asked.Kind, asked.OpenedAt, asked.Why
+	out.Waits = wire.Duration(s.config.Now().Wall.Sub(asked.OpenedAt).Round(time.Second))
+	out.Attempted, out.WhyUnknown, out.Probed = attempted(m), whyUnknown(m), probed(m)
+	out.CanVerify, out.CannotVerify, out.ManualCheck = m.Policy.Reconciler, check.CannotVerify, check.Text
+	out.Actions, out.ResumeHint, out.Blocks = s.actions(m), hint, blocksOf(m)
+	if asked.Kind != ledger.EscalationMismatch {
+		// A difference that the question isn't about.
+		out.Diff = nil
+	}
+	return out, nil
 }
 
-// resumeHint is what the run's host said about starting it again; nothing for an
-// unmanaged scope, or for a run that retention dropped.
+// resumeHint is what the run's host said about starting it again. It is empty for an unmanaged scope,
+// or for a run that retention dropped.
 func (s *Server) resumeHint(ctx context.Context, run string) (string, error) {
 	if run == "" {
 		return "", nil
@@ -84,8 +75,8 @@ func (s *Server) resumeHint(ctx context.Context, run string) (string, error) {
 	return hint, err
 }
 
-// manualCheck asks the rules; where they can't say, the person is told so, since
-// a question without its answer is better than none.
+// manualCheck asks the rules. Where they can't say, the person is told so: a question without an
+// answer is better than none.
 func (s *Server) manualCheck(ctx context.Context, m *ledger.Mutation) ManualCheck {
 	check, err := s.config.Explainer.ManualCheck(ctx, m)
 	if err != nil {
@@ -93,7 +84,7 @@ func (s *Server) manualCheck(ctx context.Context, m *ledger.Mutation) ManualChec
 		check = ManualCheck{}
 	}
 	if check.Text == "" {
-		check.Text = "The rule gives no manual check: look in " + or(m.Connector, "the other system") +
+		check.Text = "The rule gives no manual check: look in " + cmp.Or(m.Connector, "the other system") +
 			" whether this is there: " + targetOf(m) + "."
 	}
 	if check.CannotVerify == "" && !m.Policy.Reconciler {
@@ -115,13 +106,4 @@ func blocksOf(m *ledger.Mutation) *wire.Blocks {
 	default:
 		return &wire.Blocks{Scope: string(ledger.BlockWorkflow), Name: m.Workflow}
 	}
-}
-
-// disputedDiff is the difference that the open question is about; nil if it is
-// about something else.
-func disputedDiff(m *ledger.Mutation) *wire.Diff {
-	if m.Escalation.Kind != ledger.EscalationMismatch {
-		return nil
-	}
-	return diffOf(m.Diff)
 }

@@ -133,7 +133,8 @@ func TestStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := different(clean, wire.Status{LedgerID: w.store.ID(), Healthy: true, Stopped: []wire.Stopped{}}); diff != "" {
+	serves := &wire.Mode{Mode: wire.ModeServing}
+	if diff := different(clean, wire.Status{LedgerID: w.store.ID(), Healthy: true, Stopped: []wire.Stopped{}, Mode: serves}); diff != "" {
 		t.Error(diff)
 	}
 	_, m := w.unknown("order-1")
@@ -144,6 +145,7 @@ func TestStatus(t *testing.T) {
 	}
 	at := start.Add(1500 * time.Millisecond)
 	want := wire.Status{
+		Mode:     serves,
 		LedgerID: w.store.ID(), Healthy: true, Unknown: 1, Escalated: 1, Since: at,
 		Stopped: []wire.Stopped{{Blocks: wire.Blocks{Scope: "workflow", Name: "billing"}, Mutation: m.ID, State: "indeterminate", Since: at}},
 	}

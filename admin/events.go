@@ -11,28 +11,23 @@ import (
 	"keep-proxy/admin/wire"
 )
 
-// eventPoll is how often the ledger is asked for new events, eventBatch how many
-// are read at once, and quietPolls after how many polls without one a comment
-// keeps the connection alive (15 s).
+// eventPoll is how often the ledger is asked for new events, and eventBatch how many are read at once.
+// After quietPolls without one a comment keeps the connection alive (15 s).
 const (
 	eventPoll  = time.Second
 	eventBatch = 500
 	quietPolls = 15
 )
 
-// sendEvents answers GET /v1/events with server-sent events: each of the
-// ledger's events after Last-Event-ID (or the parameter after), whose id is its
-// sequence number, then those to come, until the caller goes or the server
-// stops. An event is sent once it is durable.
+// sendEvents answers GET /v1/events with server-sent events, whose ids are the events' sequence
+// numbers. It begins after Last-Event-ID (or the parameter after), and goes on until the caller goes
+// or the server stops. An event is sent once it is durable.
 func sendEvents(s *Server, w http.ResponseWriter, r *http.Request) error {
 	after, err := s.eventCursor(r)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	ctx, cancel := s.untilShutdown(r.Context())
-	defer cancel()
-	return s.stream(w, r, func(w io.Writer) error {
+	return s.stream(w, r, func(ctx context.Context, w io.Writer) error {
 		return unlessEnded(ctx, s.followEvents(ctx, w, after))
 	})
 }
@@ -56,7 +51,7 @@ func (s *Server) followEvents(ctx context.Context, w io.Writer, after uint64) er
 			return err
 		}
 		for _, e := range events {
-			if err := writeEvent(w, eventOf(e)); err != nil {
+			if err := writeEvent(w, as[wire.Event](e)); err != nil {
 				return err
 			}
 			after, quiet = e.Seq, 0
@@ -77,32 +72,27 @@ func (s *Server) followEvents(ctx context.Context, w io.Writer, after uint64) er
 	}
 }
 
-// writeEvent writes one event; its JSON is a single line.
+// writeEvent writes one event, by what it is about first; its JSON is a single line.
 func writeEvent(w io.Writer, e wire.Event) error {
 	data, err := marshal(e)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", e.Seq, eventName(e), data)
+	about := "ledger"
+	switch {
+	case e.Mutation != "":
+		about = "mutation"
+	case e.Run != "":
+		about = "run"
+	}
+	_, err = fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", e.Seq, about, data)
 	return err
 }
 
-// eventName is "mutation", "run" or "ledger": what the event is about first.
-func eventName(e wire.Event) string {
-	switch {
-	case e.Mutation != "":
-		return "mutation"
-	case e.Run != "":
-		return "run"
-	default:
-		return "ledger"
-	}
-}
-
-// eventCursor is the sequence number after which to begin. The field, which a
-// client sets when it connects again, wins over the parameter. A ledger that was restored ends
-// before what a client has of it: it would be told nothing until new events have reached that
-// number, and never those that have the numbers of the old ones.
+// eventCursor is the sequence number after which to begin. The field, which a client sets when it
+// connects again, wins over the parameter. A ledger that was restored may end before what a client has
+// of it. The client would be told nothing until new events have reached that number. It would never be
+// told those that have the numbers of the old ones.
 func (s *Server) eventCursor(r *http.Request) (uint64, error) {
 	where, text := "header:Last-Event-ID", r.Header.Get("Last-Event-ID")
 	if text == "" {

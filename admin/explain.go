@@ -16,7 +16,7 @@ import (
 const maxAccount = 1 << 10
 
 // explain answers POST /v1/explain.
-func explain(s *Server, r *http.Request, q *wire.Explain) (any, error) {
+func explain(s *Server, r *http.Request, q *wire.Explain) (*wire.Explanation, error) {
 	var faults faults
 	if !httpguts.ValidHeaderFieldName(q.Method) {
 		faults.add("/method", "no HTTP method", "give GET, POST, …")
@@ -41,12 +41,6 @@ func explain(s *Server, r *http.Request, q *wire.Explain) (any, error) {
 	if err := faults.err(); err != nil {
 		return nil, err
 	}
-	return s.config.Explainer.Explain(r.Context(), *q)
-}
-
-// showEnvironment answers GET /v1/environment.
-func showEnvironment(s *Server, _ *http.Request) (any, error) {
-	e := s.config.Environment
-	d := door{address: e.ProxyAddr()}
-	return wire.Environment{ProxyURL: d.url(), CAPEM: string(e.CAPEM()), Env: environ(e, d)}, nil
+	out, err := s.config.Explainer.Explain(r.Context(), *q)
+	return &out, err
 }

@@ -69,20 +69,17 @@ func faultOf(f ledger.Fault) wire.Fault {
 	return wire.Fault{Where: "/" + f.Field, What: f.What, How: f.How}
 }
 
-// oneOf wants one of a few words.
-func (f *faults) oneOf(where, word string, words ...string) {
-	switch {
-	case word == "":
-		f.add(where, "missing", "give one of "+strings.Join(words, ", "))
-	case !slices.Contains(words, word):
-		f.add(where, fmt.Sprintf("unknown value %q", word), "give one of "+strings.Join(words, ", "))
+// word wants one of the words that the member takes, which is called as in the OpenAPI document.
+func (f *faults) word(member, word string) {
+	if _, name, _ := strings.Cut(member, "."); !slices.Contains(words[member], word) {
+		f.add("/"+name, fmt.Sprintf("unknown value %q", word), "give one of "+strings.Join(words[member], ", "))
 	}
 }
 
-// optionalOneOf is oneOf for a word that may be absent.
-func (f *faults) optionalOneOf(where, word string, words ...string) {
+// optionalWord is word for one that may be absent.
+func (f *faults) optionalWord(member, word string) {
 	if word != "" {
-		f.oneOf(where, word, words...)
+		f.word(member, word)
 	}
 }
 
@@ -93,8 +90,8 @@ func (f *faults) ttl(where string, d wire.Duration) {
 	}
 }
 
-// actorOf is the name under which a decision is recorded: the one given, and,
-// with a token that isn't the operator's own, whose token it was.
+// actorOf is the name under which a decision is recorded: the one given. With a token that isn't the
+// operator's own, it also says whose token it was.
 func actorOf(ctx context.Context, name string) string {
 	who := callerOf(ctx)
 	if who.name == operatorName || who.name == name {

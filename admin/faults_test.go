@@ -26,7 +26,7 @@ func TestFaults(t *testing.T) {
 		{"a name in any script", func(f *faults) { f.name("/a", "größe 数") }, ""},
 		{"a name of two lines", func(f *faults) { f.name("/a", "a\nb") }, "/a: control characters"},
 		{"no name", func(f *faults) { f.name("/a", "") }, "/a: missing"},
-		{"a word that may be absent", func(f *faults) { f.optionalOneOf("/a", "", "x") }, ""},
+		{"a word that may be absent", func(f *faults) { f.optionalWord("OpenRun.items", "") }, ""},
 		{"a label without a name", func(f *faults) { f.labels("/l", map[string]string{"": "x"}) }, "/l/: missing"},
 		{"a label's long value", func(f *faults) { f.labels("/l", map[string]string{"a/b": long}) }, "/l/a~1b: longer than 256 bytes"},
 		{"a label without a value", func(f *faults) { f.labels("/l", map[string]string{"a": ""}) }, ""},

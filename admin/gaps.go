@@ -14,7 +14,7 @@ func (s *Server) openGaps(ctx context.Context) (open []wire.Gap, err error) {
 		gaps, err := v.Gaps()
 		for i := range gaps {
 			if gaps[i].Open() {
-				open = append(open, gapOf(&gaps[i]))
+				open = append(open, as[wire.Gap](gaps[i]))
 			}
 		}
 		return err
@@ -22,16 +22,8 @@ func (s *Server) openGaps(ctx context.Context) (open []wire.Gap, err error) {
 	return open, err
 }
 
-func gapOf(g *ledger.Gap) wire.Gap {
-	out := wire.Gap{Number: g.Number, Since: g.Since, Until: g.Until, Cause: g.Cause, Actor: g.Actor, Reason: g.Reason}
-	for _, c := range g.Confirmed {
-		out.Confirmed = append(out.Confirmed, wire.ConfirmedScope{Workflow: c.Workflow, Item: c.Item, At: c.At})
-	}
-	return out
-}
-
 // confirmGap answers POST /v1/ledger/confirm.
-func confirmGap(s *Server, r *http.Request, q *wire.ConfirmGap) (any, error) {
+func confirmGap(s *Server, r *http.Request, q *wire.ConfirmGap) (*wire.GapConfirmed, error) {
 	var faults faults
 	switch {
 	case q.All && q.Workflow != "":

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -12,11 +13,10 @@ import (
 // guard refuses, before anything of a request is looked at:
 //
 //  1. a request that takes this server for a proxy (421 misdirected);
-//  2. over TCP, a Host field that isn't this server's: a page whose name was
-//     made to point here is such a request (421 misdirected);
-//  3. a request that a browser sent for a page: one with an Origin field, or
-//     with a Sec-Fetch-Site field that doesn't say that a person typed the
-//     address (403 browser).
+//  2. over TCP, a Host field that isn't this server's (421 misdirected), as that of a page
+//     whose name was made to point here;
+//  3. a request that a browser sent for a page (403 browser). It has an Origin field, or a
+//     Sec-Fetch-Site field that doesn't say that a person typed the address.
 func (s *Server) guard(r *http.Request) *wire.Problem {
 	if r.URL.IsAbs() || r.Method == http.MethodConnect {
 		return refuse("misdirected", "This is the admin API, not the proxy; see proxy_url of an opened run.")
@@ -39,8 +39,8 @@ func onUnixSocket(ctx context.Context) bool {
 	return ok && addr.Network() == "unix"
 }
 
-// ownHost reports whether a Host field is a loopback address, localhost, or a
-// configured name; with TLS also any address, or a name of the certificate.
+// ownHost reports whether a Host field is a loopback address, localhost, or a configured name. With
+// TLS it may also be any address, or a name of the certificate.
 func (s *Server) ownHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -55,7 +55,7 @@ func (s *Server) ownHost(host string) bool {
 		// Names are what can be made to point here; an address can't.
 		return secure || ip.IsLoopback() || s.hosts[name]
 	}
-	return s.hosts[name] || secure && s.config.Named != nil && s.config.Named(name)
+	return s.hosts[name] || secure && s.config.Named(name)
 }
 
 // authorize returns who asks, or why that isn't enough for what the roles may.
@@ -69,7 +69,8 @@ func (s *Server) authorize(r *http.Request, roles []Role) (caller, *wire.Problem
 		return caller{}, refuse("token", "The token isn't known here; it may be another ledger's. It is in the token file, by default in the data folder.")
 	}
 	if !who.role.may(roles) {
-		return caller{}, refuse("role", "The token of %s has the role %s; this needs %s.", who.name, who.role, or(orRoles(roles), "one that nobody has"))
+		needed := cmp.Or(joined(roles, " or "), "one that nobody has")
+		return caller{}, refuse("role", "The token of %s has the role %s; this needs %s.", who.name, who.role, needed)
 	}
 	return who, nil
 }

@@ -18,9 +18,6 @@ func sendReadyz(s *Server, w http.ResponseWriter, _ *http.Request) error {
 	if err := s.config.Ledger.Healthy(); err != nil {
 		return refuse("ledger-unavailable", "The ledger takes no records; see GET /v1/status.")
 	}
-	if s.config.Ready == nil {
-		return sayOK(w)
-	}
 	if err := s.config.Ready(); err != nil {
 		return refuse("not-ready", "The proxy carries no mutations now; see GET /v1/status.")
 	}
@@ -36,9 +33,6 @@ func sayOK(w http.ResponseWriter) error {
 
 // sendMetrics answers GET /metrics.
 func sendMetrics(s *Server, w http.ResponseWriter, r *http.Request) error {
-	if s.config.Metrics == nil {
-		return refuse("not-found", "This program serves no metrics.")
-	}
 	s.config.Metrics.ServeHTTP(w, r)
 	return nil
 }
@@ -47,21 +41,18 @@ func sendMetrics(s *Server, w http.ResponseWriter, r *http.Request) error {
 func sendOpenAPI(s *Server, w http.ResponseWriter, _ *http.Request) error {
 	document, err := s.openapi()
 	if err != nil {
-		return fmt.Errorf("OpenAPI document: %w", err)
+		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
 	_, err = w.Write(document)
 	return err
 }
 
-// newHealth makes the server of /healthz and /readyz alone. Who asks needs no token and
-// may call it by any name, as a kubelet does: the answers say nothing else.
+// newHealth makes the server of /healthz and /readyz alone. Who asks needs no token and may call it by
+// any name, as a kubelet does. The answers say nothing else.
 func (s *Server) newHealth() *http.Server {
 	mux := http.NewServeMux()
-	for _, rt := range publicRoutes() {
-		if rt.id == healthzID || rt.id == readyzID {
-			mux.HandleFunc(rt.method+" "+rt.path, s.handler(rt))
-		}
+	for _, rt := range healthRoutes() {
+		mux.HandleFunc(rt.method+" "+rt.path, s.handler(rt))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, refuse("not-found", "Only /healthz and /readyz are answered here, to GET and HEAD."))

@@ -17,16 +17,16 @@ func TestImpact(t *testing.T) {
 	second, lost := w.unknown("order-2")
 	for _, c := range []struct {
 		name   string
-		filter client.ImpactFilter
+		filter client.Filter
 		want   []string
 	}{
-		{"by connector", client.ImpactFilter{Connector: "bank"}, []string{lost.ID, applied.ID}},
-		{"by the version of its file", client.ImpactFilter{Connector: "bank", Version: applied.ConnectorVersion}, []string{lost.ID, applied.ID}},
-		{"by another version", client.ImpactFilter{Connector: "bank", Version: 99}, nil},
-		{"by run", client.ImpactFilter{Run: first.ID}, []string{applied.ID}},
-		{"by time", client.ImpactFilter{Since: "30m"}, []string{lost.ID}},
-		{"until a time", client.ImpactFilter{Until: "30m"}, []string{applied.ID}},
-		{"by time and run", client.ImpactFilter{Since: "30m", Run: first.ID}, nil},
+		{"by connector", client.Filter{Connector: "bank"}, []string{lost.ID, applied.ID}},
+		{"by the version of its file", client.Filter{Connector: "bank", Version: applied.ConnectorVersion}, []string{lost.ID, applied.ID}},
+		{"by another version", client.Filter{Connector: "bank", Version: 99}, nil},
+		{"by run", client.Filter{Run: first.ID}, []string{applied.ID}},
+		{"by time", client.Filter{Since: "30m"}, []string{lost.ID}},
+		{"until a time", client.Filter{Until: "30m"}, []string{applied.ID}},
+		{"by time and run", client.Filter{Since: "30m", Run: first.ID}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -43,20 +43,20 @@ func TestImpact(t *testing.T) {
 			}
 		})
 	}
-	got, err := w.client.Impact(t.Context(), client.ImpactFilter{Run: first.ID})
+	got, err := w.client.Impact(t.Context(), client.Filter{Run: first.ID})
 	if err != nil || got[0].Item != "order-1" || got[0].ItemState != "open" || got[0].Status != 201 || got[0].State != "applied" || got[0].Dispatches != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	_ = second
 	for query, words := range map[string]string{
-		"": "nothing is asked about", "?version=1": "without connector", "?connector=a&version=x": "no version", "?until=soon": "neither a time",
+		"": "nothing is asked about", "?version=1": "without connector", "?connector=a&version=x": "no number", "?until=soon": "neither a time",
 		"?since=1h&until=2h": "before since",
 	} {
 		w.refused(ask{path: "/v1/impact" + query}, 400, "bad-request", words)
 	}
 	// That nothing was touched is an answer about a run that there was.
 	w.refused(ask{path: "/v1/impact?run=r-nobody"}, 404, "not-found", "There is no run")
-	if got, err = w.client.Impact(t.Context(), client.ImpactFilter{Run: idle.ID}); err != nil || len(got) != 0 {
+	if got, err = w.client.Impact(t.Context(), client.Filter{Run: idle.ID}); err != nil || len(got) != 0 {
 		t.Errorf("%+v, %v; want nothing of a run that did nothing", got, err)
 	}
 }

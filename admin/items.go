@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,23 +14,22 @@ import (
 )
 
 // listItems answers GET /v1/items.
-func listItems(s *Server, r *http.Request) (any, error) {
-	f, err := itemFilterOf(r.URL.Query(), s.config.Now().Wall)
-	if err != nil {
-		return nil, err
+func listItems(s *Server, r *http.Request) (*wire.List[wire.Item], error) {
+	q := s.query(r)
+	f := q.filter()
+	f.ItemStates = states(q, ledger.ItemStates())
+	list := func(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Item], error) {
+		page, err := s.config.Ledger.Items(ctx, f)
+		if err != nil {
+			return page, err
+		}
+		return page, s.leaveEnded(ctx, page.Items...)
 	}
-	page, err := s.config.Ledger.Items(r.Context(), f)
-	if err != nil {
-		return nil, listingError(f, err)
-	}
-	if err := s.leaveEnded(r.Context(), page.Items...); err != nil {
-		return nil, err
-	}
-	return wire.List[wire.Item]{Items: each(page.Items, itemOf), Next: page.Next}, nil
+	return listing(r, q, f, list, as[wire.Item, *ledger.Item])
 }
 
-// leaveEnded takes runs that have ended out of items: one of many items leaves its name
-// behind when it was stopped, since thousands can't be changed at once.
+// leaveEnded takes runs that have ended out of items. A run of many items that is stopped stays named
+// in them, since thousands can't be changed at once.
 func (s *Server) leaveEnded(ctx context.Context, items ...*ledger.Item) error {
 	return s.config.Ledger.View(ctx, func(v ledger.View) error {
 		for _, i := range items {
@@ -49,7 +49,7 @@ func (s *Server) leaveEnded(ctx context.Context, items ...*ledger.Item) error {
 }
 
 // showItem answers GET /v1/items/{id} with the item's runs and mutations.
-func showItem(s *Server, r *http.Request) (any, error) {
+func showItem(s *Server, r *http.Request) (*wire.Item, error) {
 	item, err := s.item(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return nil, err
@@ -62,9 +62,12 @@ func (s *Server) itemWhole(ctx context.Context, item *ledger.Item) (*wire.Item, 
 	if err := s.leaveEnded(ctx, item); err != nil {
 		return nil, err
 	}
-	out := itemOf(item)
+	out := as[wire.Item](item)
 	out.Actions = each(ledger.ItemActions(item), func(a ledger.ItemAction) string { return string(a) })
-	runs, err := s.runsOf(ctx, item)
+	// One that is tried each minute has more than a page of runs within hours.
+	var runs []*ledger.Run
+	f := ledger.Filter{Workflow: item.Workflow, Item: item.Item}
+	err := walk(ctx, s.config.Ledger.Runs, f, math.MaxInt, func(r *ledger.Run) { runs = append(runs, r) })
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +83,14 @@ func (s *Server) itemWhole(ctx context.Context, item *ledger.Item) (*wire.Item, 
 	of(item.Attempt)
 	for _, r := range slices.Backward(runs) {
 		a := of(r.Attempt)
-		a.Runs = append(a.Runs, itemRun(r))
+		a.Runs = append(a.Runs, as[wire.ItemRun](r))
 	}
 	err = s.eachOfItem(ctx, item, func(m *ledger.Mutation, gaps []ledger.Gap) {
-		out.Mutations = append(out.Mutations, mutationRef(m))
+		out.Mutations = append(out.Mutations, as[wire.MutationRef](m))
+		shown := as[wire.ItemMutation](m)
+		shown.Next = nextOf(m, item, gaps)
 		a := of(m.Attempt)
-		a.Mutations = append(a.Mutations, itemMutation(m, item, gaps))
+		a.Mutations = append(a.Mutations, shown)
 	})
 	if err != nil {
 		return nil, err
@@ -94,23 +99,6 @@ func (s *Server) itemWhole(ctx context.Context, item *ledger.Item) (*wire.Item, 
 		out.Attempts = append(out.Attempts, *attempts[n])
 	}
 	return &out, nil
-}
-
-// runsOf lists all runs of an item, newest first: one that is tried each minute has more than a
-// page of them within hours.
-func (s *Server) runsOf(ctx context.Context, item *ledger.Item) ([]*ledger.Run, error) {
-	var runs []*ledger.Run
-	f := ledger.Filter{Workflow: item.Workflow, Item: item.Item, Limit: maxPage}
-	for {
-		page, err := s.config.Ledger.Runs(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, page.Items...)
-		if f.Cursor = page.Next; f.Cursor == "" {
-			return runs, nil
-		}
-	}
 }
 
 // eachOfItem visits an item's mutations, oldest first, with the gaps of the ledger at that moment.
@@ -133,20 +121,6 @@ func (s *Server) eachOfItem(ctx context.Context, item *ledger.Item, visit func(*
 		}
 		return nil
 	})
-}
-
-func itemRun(r *ledger.Run) wire.ItemRun {
-	return wire.ItemRun{
-		ID: r.ID, State: string(r.State), Class: string(r.Class), Reason: r.Reason, Cause: r.Cause,
-		OpenedAt: r.OpenedAt, EndedAt: r.EndedAt,
-	}
-}
-
-func itemMutation(m *ledger.Mutation, item *ledger.Item, gaps []ledger.Gap) wire.ItemMutation {
-	return wire.ItemMutation{
-		MutationRef: mutationRef(m), Run: m.Run, Class: string(m.Class), Reason: m.Reason,
-		CreatedAt: m.CreatedAt, Next: nextOf(m, item, gaps),
-	}
 }
 
 // nextOf says what a re-run of the item that asks for m with the same payload meets. What may have been
@@ -172,49 +146,31 @@ func nextOf(m *ledger.Mutation, item *ledger.Item, gaps []ledger.Gap) string {
 	return "refused"
 }
 
-// decideItem makes the handler of a decision on an item from what makes its body the ledger's command.
-func decideItem[T any](action ledger.ItemAction, read func(*T) ledger.DecideItem) func(*Server, *http.Request, *T) (any, error) {
-	return func(s *Server, r *http.Request, q *T) (any, error) {
+// decideItem makes the handler of a decision on an item.
+func decideItem[Q any](action ledger.ItemAction) func(*Server, *http.Request, *Q) (*wire.Item, error) {
+	return func(s *Server, r *http.Request, q *Q) (*wire.Item, error) {
 		item, err := s.item(r.Context(), r.PathValue("id"))
 		if err != nil {
 			return nil, err
 		}
-		d := read(q)
+		d := as[ledger.DecideItem](q)
 		d.Action, d.Workflow, d.Item, d.Actor = action, item.Workflow, item.Item, actorOf(r.Context(), d.Actor)
-		if item, err = s.config.Ledger.DecideItem(r.Context(), d); err != nil {
-			return nil, anotherAttempt(err)
+		item, err = s.config.Ledger.DecideItem(r.Context(), d)
+		switch {
+		case errors.Is(err, ledger.ErrAttempt):
+			return nil, refuse("attempt", "Nothing was begun: %s. Another decision was before this one; look at the item, and decide on what it says now.",
+				strings.TrimPrefix(err.Error(), ledger.ErrAttempt.Error()+": "))
+		case err != nil:
+			return nil, err
 		}
 		shown, err := s.itemWhole(r.Context(), item)
 		if err != nil {
 			// The decision is durable: an error would look like one that wasn't taken.
 			s.config.Log.Error().Err(err).Str("item", item.ID).Msg("admin: decided, but not shown whole")
-			bare := itemOf(item)
-			return &bare, nil
+			return new(as[wire.Item](item)), nil
 		}
 		return shown, nil
 	}
-}
-
-// anotherAttempt says of an attempt that can't be ended what a run that names one isn't told:
-// somebody else has ended it, and what is right now has to be looked at.
-func anotherAttempt(err error) error {
-	if !errors.Is(err, ledger.ErrAttempt) {
-		return err
-	}
-	return refuse("attempt", "Nothing was begun: %s. Another decision was before this one; look at the item, and decide on what it says now.",
-		strings.TrimPrefix(err.Error(), ledger.ErrAttempt.Error()+": "))
-}
-
-func plainDecision(q *wire.DecideItem) ledger.DecideItem {
-	return ledger.DecideItem{Reason: q.Reason, Actor: q.Actor, Version: q.Version}
-}
-
-func skipDecision(q *wire.SkipItem) ledger.DecideItem {
-	return ledger.DecideItem{Reason: q.Reason, Actor: q.Actor, Version: q.Version, WithMutations: q.WithMutations}
-}
-
-func attemptDecision(q *wire.NewAttempt) ledger.DecideItem {
-	return ledger.DecideItem{Reason: q.Reason, Actor: q.Actor, Version: q.Version, Attempt: q.Attempt}
 }
 
 // item finds an item by its id.

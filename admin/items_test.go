@@ -12,7 +12,7 @@ import (
 // theItem reads the only item.
 func (w *world) theItem() *wire.Item {
 	w.t.Helper()
-	list, err := w.client.Items(w.t.Context(), client.ItemFilter{})
+	list, err := w.client.Items(w.t.Context(), client.Filter{})
 	if err != nil || len(list.Items) != 1 {
 		w.t.Fatalf("items: %+v, %v", list, err)
 	}
@@ -35,7 +35,7 @@ func TestAnItemsHistoryGoesByAttempt(t *testing.T) {
 	if i.State != "done" || different(i.Actions, []string{"reopen", "new_attempt"}) != "" {
 		t.Errorf("the item is %s and allows %v", i.State, i.Actions)
 	}
-	_, err := w.client.NewAttempt(t.Context(), i.ID, wire.NewAttempt{Reason: "it came back", Actor: "ada", Version: i.Version, Attempt: 1})
+	_, err := w.client.NewAttempt(t.Context(), i.ID, wire.NewAttempt{DecideItem: wire.DecideItem{Reason: "it came back", Actor: "ada", Version: i.Version}, Attempt: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestSkippingAnItemWithItsMutations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	_, m := w.unknown("order-1")
-	i, err := w.client.SkipItem(t.Context(), w.theItem().ID, wire.SkipItem{Reason: "never mind", Actor: "ada", WithMutations: true})
+	i, err := w.client.SkipItem(t.Context(), w.theItem().ID, wire.SkipItem{DecideItem: wire.DecideItem{Reason: "never mind", Actor: "ada"}, WithMutations: true})
 	if err != nil || i.State != "skipped" || i.Attempts[0].Mutations[0].State != "skipped" {
 		t.Fatalf("item %+v, %v", i, err)
 	}

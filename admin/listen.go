@@ -11,79 +11,57 @@ import (
 	"syscall"
 )
 
-// unixPrefix begins the address of a unix socket ("unix:/run/keep/admin.sock").
-const unixPrefix = "unix:"
-
-// Listen opens a loopback host:port or unix:/path. A socket's mode is 0600; one
-// that nobody listens on any more is replaced, any other file in its place is
-// not.
+// Listen opens a loopback host:port or unix:/path for an API without TLS.
 func Listen(address string) (net.Listener, error) {
-	// Opening a loopback socket doesn't wait for anything that could be cancelled.
-	ctx := context.Background()
-	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
-		return listenUnix(ctx, listenKey, path)
+	const key = "admin.listen"
+	if !strings.HasPrefix(address, "unix:") {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, fmt.Errorf("%s %q: %w; write 127.0.0.1:8081 or unix:/path", key, address, err)
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return nil, fmt.Errorf("%s %q: the admin API is served on loopback alone; write 127.0.0.1:8081 or unix:/path", key, address)
+		}
 	}
-	host, _, err := net.SplitHostPort(address)
+	ln, err := ListenOpenly(key, address)
+	if err == nil {
+		err = checkLoopback(ln)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("admin.listen %q: %w; write 127.0.0.1:8081 or unix:/path", address, err)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("admin.listen %q: the admin API is served on loopback alone; write 127.0.0.1:8081 or unix:/path", address)
-	}
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("admin.listen: %w", err)
-	}
-	if err := checkLoopback(ln); err != nil {
 		return nil, err
 	}
 	return ln, nil
 }
 
-// ListenTLS opens host:port, which others may reach, for a server with TLS.
-func ListenTLS(address string) (net.Listener, error) { return listenTCP(listenKey, address) }
-
-// ListenHealth opens host:port, which others may reach, or unix:/path, as [Listen] does,
-// for [Server.ServeHealth].
-func ListenHealth(address string) (net.Listener, error) {
-	const key = "admin.health_listen"
-	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
-		return listenUnix(context.Background(), key, path)
+// ListenOpenly opens host:port, which others may reach, or unix:/path. A socket's mode is 0600. One
+// that nobody listens on any more is replaced; any other file in its place is not. key is the
+// configuration's, for errors.
+func ListenOpenly(key, address string) (net.Listener, error) {
+	// Opening a listener doesn't wait for anything that could be cancelled.
+	ctx, network := context.Background(), "tcp"
+	path, socket := strings.CutPrefix(address, "unix:")
+	if socket {
+		if err := RemoveStale(ctx, path); err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		network, address = "unix", path
 	}
-	return listenTCP(key, address)
-}
-
-// listenKey is the key of the API's own address, for errors.
-const listenKey = "admin.listen"
-
-// listenTCP opens host:port.
-func listenTCP(key, address string) (net.Listener, error) {
-	ln, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+	ln, err := new(net.ListenConfig).Listen(ctx, network, address)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	if socket {
+		if err := os.Chmod(path, 0o600); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", key, err), ln.Close())
+		}
 	}
 	return ln, nil
 }
 
-// listenUnix opens a socket that its owner alone can connect to.
-func listenUnix(ctx context.Context, key, path string) (net.Listener, error) {
-	if err := RemoveStale(ctx, path); err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
-	}
-	ln, err := new(net.ListenConfig).Listen(ctx, "unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", key, err), ln.Close())
-	}
-	return ln, nil
-}
-
-// RemoveStale makes room for a socket at path: it removes one whose listener is gone, as a
-// program that was killed leaves it behind. What is listened on, or is no socket, is an
-// error, and so is one that can't be connected to for another reason than that nobody
-// listens: another user's, one of datagrams, or that of a program with too many clients.
+// RemoveStale makes room for a socket at path. It removes one whose listener is gone, as a
+// program that was killed leaves it behind. What is listened on, or is no socket, is an error.
+// So is a socket that can't be connected to for another reason than that nobody listens. Such
+// are another user's, one of datagrams, and that of a program with too many clients.
 func RemoveStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -106,23 +84,16 @@ func RemoveStale(ctx context.Context, path string) error {
 	return os.Remove(path)
 }
 
-// checkLoopback refuses, and closes, a listener that others can reach. A name
+// checkLoopback refuses, and closes, a listener that others than this machine can reach. A name
 // such as localhost may point anywhere.
 func checkLoopback(ln net.Listener) error {
-	if isLoopback(ln.Addr()) {
+	switch a := ln.Addr().(type) {
+	case *net.UnixAddr:
 		return nil
+	case *net.TCPAddr:
+		if a.IP.IsLoopback() {
+			return nil
+		}
 	}
 	return errors.Join(fmt.Errorf("admin.listen: %s isn't a loopback address", ln.Addr()), ln.Close())
-}
-
-// isLoopback reports whether only this machine reaches an address.
-func isLoopback(addr net.Addr) bool {
-	switch a := addr.(type) {
-	case *net.UnixAddr:
-		return true
-	case *net.TCPAddr:
-		return a.IP.IsLoopback()
-	default:
-		return false
-	}
 }

@@ -15,36 +15,31 @@ import (
 // is fetched by itself.
 const maxShown = 1 << 20
 
-// maxEvents is the longest history of one record that is shown: one half of it from the
-// beginning, the other from the end. Each replay is an event, so that what is asked for
-// each minute has more within hours.
+// maxEvents is the longest history of one record that is shown. One half of it is from the beginning,
+// the other from the end. Each replay is an event, so that what is asked for each minute has more
+// within hours.
 const maxEvents = 1000
 
 // listMutations answers GET /v1/mutations.
-func listMutations(s *Server, r *http.Request) (any, error) {
-	f, err := filterOf(r.URL.Query(), s.config.Now().Wall)
-	if err != nil {
-		return nil, err
-	}
-	page, err := s.config.Ledger.Mutations(r.Context(), f)
-	if err != nil {
-		return nil, listingError(f, err)
-	}
+func listMutations(s *Server, r *http.Request) (*wire.List[wire.Mutation], error) {
+	q := s.query(r)
+	f := q.filter()
+	f.States = states(q, ledger.States())
 	show := mutationOf
 	if callerOf(r.Context()).role == RoleHost {
 		show = outlineOf
 	}
-	return wire.List[wire.Mutation]{Items: each(page.Items, show), Next: page.Next}, nil
+	return listing(r, q, f, s.config.Ledger.Mutations, show)
 }
 
 // showMutation answers GET /v1/mutations/{id}.
-func showMutation(s *Server, r *http.Request) (any, error) {
+func showMutation(s *Server, r *http.Request) (*wire.Mutation, error) {
 	m, err := s.mutation(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
 	if callerOf(r.Context()).role == RoleHost {
-		return outlineOf(m), nil
+		return new(outlineOf(m)), nil
 	}
 	return s.shown(r.Context(), m)
 }
@@ -73,13 +68,13 @@ func (s *Server) shown(ctx context.Context, m *ledger.Mutation) (*wire.Mutation,
 	if err != nil {
 		return nil, err
 	}
-	out.Events, out.EventsLeftOut = each(events, eventOf), leftOut
+	out.Events, out.EventsLeftOut = each(events, as[wire.Event, ledger.Event]), leftOut
 	out.Actions = s.actions(m)
 	return &out, nil
 }
 
-// historyOf is what happened to a record, and how many events are left out of the middle of
-// it: it begins with the sending that everything is about, and ends with what was decided last.
+// historyOf is what happened to a record, and how many events are left out of the middle. It begins
+// with the sending that everything is about, and ends with what was decided last.
 func (s *Server) historyOf(ctx context.Context, id string) (events []ledger.Event, leftOut int, err error) {
 	for after := uint64(0); ; {
 		page, err := s.config.Ledger.Events(ctx, id, after, maxEvents)
@@ -97,8 +92,8 @@ func (s *Server) historyOf(ctx context.Context, id string) (events []ledger.Even
 	}
 }
 
-// showBody puts content in the place of its reference, unless it is too long, was
-// dropped, or can't be had: who decides on a record needs the rest of it all the same.
+// showBody puts content in the place of its reference, unless it is too long, was dropped, or can't be
+// read. Who decides on a record needs the rest of it all the same.
 func (s *Server) showBody(ctx context.Context, stored ledger.Body, shown *wire.Body) error {
 	if shown.Missing != wire.MissingOmitted || stored.Size > maxShown {
 		return nil
@@ -155,7 +150,6 @@ func sendBody(s *Server, w http.ResponseWriter, r *http.Request) error {
 	default:
 		return refuse("not-found", "A mutation has a request and a result, no %q.", part)
 	}
-	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", "attachment")
 	if stored.Size == 0 {
 		return nil
@@ -165,7 +159,7 @@ func sendBody(s *Server, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer func() { _ = content.Close() }()
-	return s.stream(w, r, func(w io.Writer) error {
+	return s.stream(w, r, func(_ context.Context, w io.Writer) error {
 		_, err := io.Copy(w, content)
 		return err
 	})
@@ -173,14 +167,5 @@ func sendBody(s *Server, w http.ResponseWriter, r *http.Request) error {
 
 // actions are the decisions that are open on m.
 func (s *Server) actions(m *ledger.Mutation) []wire.Action {
-	return each(s.config.Ledger.Actions(m, s.config.Now()), func(a ledger.Action) wire.Action {
-		return wire.Action{Action: string(a.Action), Consequence: a.Consequence, NeedsForce: a.NeedsForce}
-	})
-}
-
-// mutationRef names a record.
-func mutationRef(m *ledger.Mutation) wire.MutationRef {
-	return wire.MutationRef{
-		ID: m.ID, Connector: m.Connector, Operation: m.Operation, Target: m.Target, State: string(m.State),
-	}
+	return each(s.config.Ledger.Actions(m, s.config.Now()), as[wire.Action, ledger.Action])
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -10,11 +11,14 @@ import (
 
 // targetOf is the operation in the rule's words, or its name where the rule has
 // none.
-func targetOf(m *ledger.Mutation) string {
-	if m.Target != "" {
-		return m.Target
+func targetOf(m *ledger.Mutation) string { return cmp.Or(m.Target, m.Connector+" "+m.Operation) }
+
+// because is a reason in brackets; nothing for none.
+func because(reason string) string {
+	if reason == "" {
+		return ""
 	}
-	return m.Connector + " " + m.Operation
+	return " (" + reason + ")"
 }
 
 // attempted says what was attempted: in the rule's words, then as it went out.
@@ -23,33 +27,17 @@ func attempted(m *ledger.Mutation) string {
 	if m.Account != "" {
 		text += " as " + m.Account
 	}
-	sent, gaps := 0, 0
+	sent, known := 0, ""
 	for i := range m.Dispatches {
 		switch d := &m.Dispatches[i]; {
 		case d.Gap != 0:
-			gaps++
+			known = " as far as the ledger knows"
 		case d.Verdict != ledger.VerdictNotSent, d.BytesWritten > 0:
 			sent++
 		}
 	}
-	if gaps > 0 {
-		return text + ", sent " + times(sent) + " as far as the ledger knows."
-	}
-	return text + ", sent " + times(sent) + "."
-}
-
-// times counts in words where that reads better.
-func times(n int) string {
-	switch n {
-	case 0:
-		return "not yet"
-	case 1:
-		return "once"
-	case 2:
-		return "twice"
-	default:
-		return fmt.Sprintf("%d times", n)
-	}
+	times := []string{"not yet", "once", "twice", fmt.Sprintf("%d times", sent)}
+	return text + ", sent " + times[min(sent, 3)] + known + "."
 }
 
 // whyUnknown tells each sending from its evidence, oldest first.
@@ -70,16 +58,20 @@ func whyUnknown(m *ledger.Mutation) string {
 // sending tells one dispatch: when, what went out, what came back, and what
 // that proves.
 func sending(n int, d *ledger.Dispatch) string {
-	kind := "Sending"
 	if d.Gap > 0 {
-		return "Whether it was sent in a time that the ledger knows nothing of isn't known: " + gapWords(d) + "."
+		why := "it is a copy of " + instant(d.Started.Wall) + ", or ends there"
+		if d.Started.Wall.IsZero() {
+			why = "a loss of the ledger was accepted"
+		}
+		return "Whether it was sent in a time that the ledger knows nothing of isn't known: " + why + "."
 	}
+	kind := "Sending"
 	if d.Resend {
 		kind = "Resending"
 	}
 	text := fmt.Sprintf("%s %d at %s: %s, %s", kind, n, instant(d.Started.Wall), wrote(d), cameBack(d))
 	if d.Error != "" {
-		text += fmt.Sprintf(" (%s)", or(d.ErrorClass, "error")+": "+d.Error)
+		text += because(cmp.Or(d.ErrorClass, "error") + ": " + d.Error)
 	}
 	if !d.Ended.Wall.IsZero() {
 		text += fmt.Sprintf(", ended after %s", d.Ended.Wall.Sub(d.Started.Wall).Round(time.Millisecond))
@@ -87,28 +79,22 @@ func sending(n int, d *ledger.Dispatch) string {
 	return text + ". " + proves(d)
 }
 
-// gapWords say why that isn't known.
-func gapWords(d *ledger.Dispatch) string {
-	if d.Started.Wall.IsZero() {
-		return "a loss of the ledger was accepted"
-	}
-	return "it is a copy of " + instant(d.Started.Wall) + ", or ends there"
-}
-
 // instant prints a time as people compare it.
 func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000Z") }
+
+// underWay reports whether nothing of a sending is recorded yet but its start.
+func underWay(d *ledger.Dispatch) bool { return d.Ended.Wall.IsZero() && d.Verdict == "" }
 
 // wrote says what went out. A lost sender may have written more than it recorded, and one
 // that is under way has recorded nothing yet.
 func wrote(d *ledger.Dispatch) string {
 	switch {
-	case d.Lost, d.Ended.Wall.IsZero() && d.Verdict == "":
+	case d.Lost, underWay(d):
 		return "an unknown number of bytes written"
 	case d.BytesWritten == 1:
 		return "1 byte written"
-	default:
-		return fmt.Sprintf("%d bytes written", d.BytesWritten)
 	}
+	return fmt.Sprintf("%d bytes written", d.BytesWritten)
 }
 
 // cameBack says what was read.
@@ -116,41 +102,37 @@ func cameBack(d *ledger.Dispatch) string {
 	switch {
 	case d.Lost:
 		return "keep-proxy stopped before it recorded an end"
-	case d.Ended.Wall.IsZero() && d.Verdict == "":
+	case underWay(d):
 		return "under way"
 	case !d.Head:
 		return "no answer"
 	case !d.BodyComplete:
 		return fmt.Sprintf("status %d with a body that was cut", d.Status)
-	default:
-		return fmt.Sprintf("status %d with its whole body", d.Status)
 	}
+	return fmt.Sprintf("status %d with its whole body", d.Status)
+}
+
+// noEffect is what a verdict of failure means.
+const noEffect = "It took no effect"
+
+// meanings say what a verdict means for the question at hand.
+var meanings = map[ledger.Verdict]string{
+	"":                      "It isn't judged: it may have taken effect or not",
+	ledger.VerdictApplied:   "It took effect",
+	ledger.VerdictAccepted:  "It was accepted, and is followed to its end",
+	ledger.VerdictCommitted: "It took effect, but its answer was lost",
+	ledger.VerdictFailed:    noEffect,
+	ledger.VerdictNotSent:   "Nothing was sent",
+	ledger.VerdictUncertain: "It may have taken effect or not",
 }
 
 // proves says what the sending's verdict means for the question at hand.
 func proves(d *ledger.Dispatch) string {
-	reason := ""
-	if d.Reason != "" {
-		reason = " (" + d.Reason + ")"
+	text := cmp.Or(meanings[d.Verdict], meanings[""])
+	if d.Verdict == ledger.VerdictNotSent && d.BytesWritten > 0 {
+		text = noEffect
 	}
-	switch d.Verdict {
-	case ledger.VerdictApplied:
-		return "It took effect" + reason + "."
-	case ledger.VerdictAccepted:
-		return "It was accepted, and is followed to its end" + reason + "."
-	case ledger.VerdictCommitted:
-		return "It took effect, but its answer was lost" + reason + "."
-	case ledger.VerdictFailed:
-		return "It took no effect" + reason + "."
-	case ledger.VerdictNotSent:
-		if d.BytesWritten > 0 {
-			return "It took no effect" + reason + "."
-		}
-		return "Nothing was sent" + reason + "."
-	case ledger.VerdictUncertain:
-		return "It may have taken effect or not" + reason + "."
-	}
-	return "It isn't judged: it may have taken effect or not" + reason + "."
+	return text + because(d.Reason) + "."
 }
 
 // probed tells what was asked of the API since the last sending.
@@ -160,11 +142,8 @@ func probed(m *ledger.Mutation) string {
 		if o.Voided {
 			continue
 		}
-		text := fmt.Sprintf("%s %s: %s", instant(o.At.Wall), o.Strategy, saw(o.Seen))
-		if o.Reason != "" {
-			text += " (" + o.Reason + ")"
-		}
-		seen = append(seen, text+severalObjects(m, &o))
+		text := fmt.Sprintf("%s %s: %s", instant(o.At.Wall), o.Strategy, cmp.Or(sights[o.Seen], sights[ledger.SeenRetry]))
+		seen = append(seen, text+because(o.Reason)+severalObjects(m, &o))
 	}
 	if m.Verification != nil {
 		seen = append(seen, disagreed(m.Verification))
@@ -182,7 +161,7 @@ func probed(m *ledger.Mutation) string {
 // shownObjects is how many ids of objects one look-up is told with.
 const shownObjects = 10
 
-// severalObjects names what is there more than once, and which of them the script goes on with: who
+// severalObjects names what is there more than once, and which of them the script goes on with. Who
 // has to undo the others looks for these ids in the other system.
 func severalObjects(m *ledger.Mutation, o *ledger.Observation) string {
 	if o.Seen != ledger.SeenDuplicate || len(o.Objects) == 0 {
@@ -198,34 +177,20 @@ func severalObjects(m *ledger.Mutation, o *ledger.Observation) string {
 	return text
 }
 
-// disagreed tells what was seen when the stored result was last held against the world, and
-// the world did not agree.
+// disagreed tells what was seen when the world last did not agree with the stored result.
 func disagreed(v *ledger.Verification) string {
-	text := instant(v.At) + " before a replay: "
+	seen := sights[ledger.SeenRetry]
 	if v.Said == ledger.SaidDisagrees {
-		text += "it is not there as it was"
-	} else {
-		text += saw(ledger.SeenRetry)
+		seen = "it is not there as it was"
 	}
-	if v.Reason != "" {
-		text += " (" + v.Reason + ")"
-	}
-	return text
+	return instant(v.At) + " before a replay: " + seen + because(v.Reason)
 }
 
-// saw is an observation in words.
-func saw(s ledger.Seen) string {
-	switch s {
-	case ledger.SeenApplied:
-		return "it is there"
-	case ledger.SeenAbsent:
-		return "it isn't there"
-	case ledger.SeenFailed:
-		return "it failed for good"
-	case ledger.SeenDuplicate:
-		return "it is there more than once"
-	case ledger.SeenRetry:
-		return "no answer to go by"
-	}
-	return "no answer to go by"
+// sights are observations in words.
+var sights = map[ledger.Seen]string{
+	ledger.SeenApplied:   "it is there",
+	ledger.SeenAbsent:    "it isn't there",
+	ledger.SeenFailed:    "it failed for good",
+	ledger.SeenDuplicate: "it is there more than once",
+	ledger.SeenRetry:     "no answer to go by",
 }

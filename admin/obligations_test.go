@@ -40,7 +40,7 @@ func TestARefusedDecisionOnAnObligationNamesWhatWasAsked(t *testing.T) {
 		t.Fatalf("decided %+v, %v", decided, err)
 	}
 	owed := func(more string) ask {
-		list, err := w.client.Obligations(t.Context(), client.ObligationFilter{All: true})
+		list, err := w.client.Obligations(t.Context(), client.Filter{All: true})
 		if err != nil || len(list.Items) != 1 {
 			t.Fatalf("owed %+v, %v", list, err)
 		}

@@ -1,11 +1,11 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,48 +26,42 @@ const requestLabel = reservedLabel + "request"
 
 // openRun answers POST /v1/runs.
 //
-// With an Idempotency-Key, the run's token is derived from the key and the
-// operator's token, so that a repeated request, also after a restart, finds the
-// run that it opened and gets the same token. Repeats work as long as
-// the ledger knows the token (24 h after the run's end).
-func openRun(s *Server, r *http.Request, q *wire.OpenRun) (any, error) {
+// With an Idempotency-Key, the run's token is derived from the key and the operator's token. So a
+// repeated request, also after a restart, finds the run that it opened and gets the same token.
+// Repeats work as long as the ledger knows the token (24 h after the run's end).
+func openRun(s *Server, r *http.Request, q *wire.OpenRun) (*wire.OpenedRun, error) {
 	command, err := s.openCommand(q)
-	if err != nil {
-		return nil, err
-	}
 	keys := r.Header.Values("Idempotency-Key")
-	if len(keys) == 0 {
+	switch {
+	case err != nil:
+		return nil, err
+	case len(keys) == 0:
 		token, err := newToken(s.config.Random)
 		if err != nil {
 			return nil, err
 		}
 		return s.open(r, command, q, token)
-	}
-	if err := checkIdempotencyKey(keys); err != nil {
-		return nil, err
+	case len(keys) > 1 || keys[0] == "" || len(keys[0]) > 255:
+		return nil, BadRequest("header:Idempotency-Key", "not one key of 1 to 255 bytes", "give one, or none")
 	}
 	return s.openOnce(r, command, q, keys[0])
 }
 
-// checkIdempotencyKey wants one key of 1 to 255 bytes.
-func checkIdempotencyKey(keys []string) error {
-	if len(keys) > 1 || keys[0] == "" || len(keys[0]) > 255 {
-		return BadRequest("header:Idempotency-Key", "not one key of 1 to 255 bytes", "give one, or none")
-	}
-	return nil
-}
-
 // openOnce opens the run unless the same request did before.
-func (s *Server) openOnce(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, key string) (any, error) {
+func (s *Server) openOnce(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, key string) (*wire.OpenedRun, error) {
 	token := s.derivedToken(callerOf(r.Context()).name, key)
-	defer s.opening.lock(token)()
-	digest, err := requestDigest(q)
+	lock := &s.opening[int(token[0])%len(s.opening)]
+	lock.Lock()
+	defer lock.Unlock()
+	// Equal requests have one digest, however they are written.
+	content, err := marshal(q)
 	if err != nil {
 		return nil, err
 	}
+	digest := digestOf(string(content))
 	var before *ledger.Run
 	err = s.config.Ledger.View(r.Context(), func(v ledger.View) (err error) {
-		before, err = v.RunByToken(tokenDigest(token))
+		before, err = v.RunByToken(digestOf(token))
 		return err
 	})
 	switch {
@@ -82,11 +76,11 @@ func (s *Server) openOnce(r *http.Request, command ledger.OpenRun, q *wire.OpenR
 	case before.Labels[requestLabel] != digest:
 		return nil, refuse("idempotency-key", "This Idempotency-Key opened run %s with another request; use a new key for a new run.", before.ID)
 	}
-	d, err := s.door(r.Context(), q, token)
+	a, err := s.access(r.Context(), q, token)
 	if err != nil {
 		return nil, err
 	}
-	return s.opened(before, token, d), nil
+	return s.opened(before, token, a), nil
 }
 
 // derivedToken is 256 bits that only this server, or the holder of the
@@ -98,57 +92,42 @@ func (s *Server) derivedToken(caller, key string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// requestDigest is the same for equal requests however they are written.
-func requestDigest(q *wire.OpenRun) (string, error) {
-	content, err := marshal(q)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:]), nil
-}
-
 // open opens the run, unless an operator keeps work back; the ledger gets the token's digest only.
-func (s *Server) open(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, token string) (any, error) {
+func (s *Server) open(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, token string) (*wire.OpenedRun, error) {
 	if err := s.admitting(); err != nil {
 		return nil, err
 	}
-	d, err := s.door(r.Context(), q, token)
+	a, err := s.access(r.Context(), q, token)
 	if err != nil {
 		return nil, err
 	}
-	command.TokenSHA256 = tokenDigest(token)
+	command.TokenSHA256 = digestOf(token)
 	run, err := s.config.Ledger.OpenRun(r.Context(), command)
 	if err != nil {
 		s.config.Environment.CloseListener(command.TokenSHA256)
 		return nil, err
 	}
-	return s.opened(run, token, d), nil
+	return s.opened(run, token, a), nil
 }
 
-// door opens the run's own listener, if it asked for one, before the run: a run that
-// nobody can use isn't opened.
-func (s *Server) door(ctx context.Context, q *wire.OpenRun, token string) (door, error) {
+// access opens the run's own listener, if it asked for one. This comes before the run: one that nobody
+// can use isn't opened.
+func (s *Server) access(ctx context.Context, q *wire.OpenRun, token string) (access, error) {
 	if !q.Listener {
-		return door{s.config.Environment.ProxyAddr(), token}, nil
+		return access{s.config.Environment.ProxyAddr(), token}, nil
 	}
-	address, err := s.config.Environment.OpenListener(ctx, tokenDigest(token))
+	address, err := s.config.Environment.OpenListener(ctx, digestOf(token))
 	if err != nil {
-		return door{}, refuse("not-ready", "The run was not opened, for it can't have a listener of its own: %v.", err)
+		return access{}, refuse("not-ready", "The run was not opened, for it can't have a listener of its own: %v.", err)
 	}
-	return door{address: address}, nil
+	return access{address: address}, nil
 }
 
 // opened is the answer for a run that is open.
-func (s *Server) opened(run *ledger.Run, token string, d door) wire.OpenedRun {
+func (s *Server) opened(run *ledger.Run, token string, a access) *wire.OpenedRun {
 	e := s.config.Environment
-	return wire.OpenedRun{
-		ID:       run.ID,
-		Token:    token,
-		ProxyURL: d.url(),
-		CAPEM:    string(e.CAPEM()),
-		Env:      runEnviron(e, run, d),
-		Run:      runOf(run),
+	return &wire.OpenedRun{
+		ID: run.ID, Token: token, ProxyURL: a.url(), CAPEM: string(e.CAPEM()), Env: runEnviron(e, run, a), Run: runOf(run),
 	}
 }
 
@@ -156,14 +135,11 @@ func (s *Server) opened(run *ledger.Run, token string, d door) wire.OpenedRun {
 func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 	var faults faults
 	faults.name("/workflow", q.Workflow)
-	faults.optionalOneOf("/items", q.Items, "one", "many")
-	many := ledger.ItemsOne
+	faults.optionalWord("OpenRun.items", q.Items)
 	switch {
+	case q.Items == string(ledger.ItemsMany) && !q.Once && q.Item == "" && q.Attempt == 0:
 	case q.Items == string(ledger.ItemsMany):
-		many = ledger.ItemsMany
-		if q.Once || q.Item != "" || q.Attempt != 0 {
-			faults.add("/items", "given together with item, once or attempt", "leave those out: each request names its item")
-		}
+		faults.add("/items", "given together with item, once or attempt", "leave those out: each request names its item")
 	case q.Once && q.Item != "":
 		faults.add("/once", "given together with item", "give one of them")
 	case !q.Once && q.Item == "":
@@ -176,38 +152,26 @@ func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 	}
 	faults.sentence("/title", q.Title)
 	faults.sentence("/resume_hint", q.ResumeHint)
-	faults.optionalOneOf("/mutations", q.Mutations, "none", "one", "many")
-	faults.optionalOneOf("/on_failure", q.OnFailure, "abort", "return")
-	faults.optionalOneOf("/if_done", q.IfDone, "skip", "fail", "run")
-	faults.optionalOneOf("/block_scope", q.BlockScope, "workflow", "item", "mutation")
+	faults.optionalWord("OpenRun.mutations", q.Mutations)
+	faults.optionalWord("OpenRun.on_failure", q.OnFailure)
+	faults.optionalWord("OpenRun.if_done", q.IfDone)
+	faults.optionalWord("OpenRun.block_scope", q.BlockScope)
 	faults.ttl("/ttl", q.TTL)
 	faults.labels("/labels", q.Labels)
 	if err := faults.err(); err != nil {
 		return ledger.OpenRun{}, err
 	}
-	ifDone := ledger.IfDoneRefuse
-	if q.IfDone == string(ledger.IfDoneRead) {
-		ifDone = ledger.IfDoneRead
+	command := as[ledger.OpenRun](q)
+	if command.Items != ledger.ItemsMany {
+		command.Items = ledger.ItemsOne
 	}
-	return ledger.OpenRun{
-		Workflow: q.Workflow, Item: q.Item, Once: q.Once, Items: many, Attempt: q.Attempt, Title: q.Title,
-		Mutations:  ledger.Mutations(or(q.Mutations, string(ledger.MutationsMany))),
-		OnFailure:  ledger.OnFailure(or(q.OnFailure, string(ledger.FailureAbort))),
-		BlockScope: ledger.BlockScope(q.BlockScope),
-		Takeover:   q.Takeover,
-		IfDone:     ifDone,
-		TTL:        s.ttl(q.TTL),
-		ResumeHint: q.ResumeHint,
-		Labels:     maps.Clone(q.Labels),
-	}, nil
-}
-
-// or returns text, or fallback if there is none.
-func or(text, fallback string) string {
-	if text == "" {
-		return fallback
+	if command.IfDone != ledger.IfDoneRead {
+		command.IfDone = ledger.IfDoneRefuse
 	}
-	return text
+	command.Mutations = cmp.Or(command.Mutations, ledger.MutationsMany)
+	command.OnFailure = cmp.Or(command.OnFailure, ledger.FailureAbort)
+	command.TTL, command.Labels = s.ttl(q.TTL), maps.Clone(q.Labels)
+	return command, nil
 }
 
 // labels wants a few short names and values, none of them the API's own.

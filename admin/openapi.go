@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -23,26 +24,13 @@ func openAPI(routes []route) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &schemas{components: object{}, used: map[string]bool{}, texts: texts}
-	problem, err := s.of(reflect.TypeFor[wire.Problem]())
-	if err != nil {
-		return nil, err
-	}
-	paths := object{}
+	s := &schemas{components: object{}, texts: texts}
+	paths := map[string]object{}
 	for _, rt := range routes {
-		if rt.id == "" {
-			continue
+		if paths[rt.path] == nil {
+			paths[rt.path] = object{}
 		}
-		operation, err := s.operation(rt, problem)
-		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", rt.method, rt.path, err)
-		}
-		methods, ok := paths[rt.path].(object)
-		if !ok {
-			methods = object{}
-			paths[rt.path] = methods
-		}
-		methods[strings.ToLower(rt.method)] = operation
+		paths[rt.path][strings.ToLower(rt.method)] = s.operation(rt)
 	}
 	content, err := marshal(object{
 		"openapi": "3.1.0",
@@ -56,67 +44,49 @@ func openAPI(routes []route) ([]byte, error) {
 			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer"}},
 		},
 	})
-	if err != nil {
-		return nil, err
+	if err = errors.Join(s.err, err); err != nil {
+		return nil, fmt.Errorf("OpenAPI document: %w", err)
 	}
 	document := jsontext.Value(content)
 	return document, document.Indent(jsontext.WithIndent("  "))
 }
 
 // operation is one route's entry.
-func (s *schemas) operation(rt route, problem object) (object, error) {
-	success, err := s.success(rt)
-	if err != nil {
-		return nil, err
+func (s *schemas) operation(rt route) object {
+	media := object{}
+	if rt.response != nil {
+		media["schema"] = s.of(reflect.TypeOf(rt.response))
 	}
-	responses := object{strconv.Itoa(rt.successStatus()): success}
+	responses := object{strconv.Itoa(rt.status): object{
+		"description": http.StatusText(rt.status),
+		"content":     object{rt.media: media},
+	}}
 	for status, names := range rt.refusals() {
 		responses[strconv.Itoa(status)] = object{
 			"description": strings.Join(names, ", "),
-			"content":     object{wire.ProblemContentType: object{"schema": problem}},
+			"content":     object{wire.ProblemContentType: object{"schema": s.of(reflect.TypeFor[wire.Problem]())}},
 		}
 	}
 	op := object{"operationId": rt.id, "summary": rt.summary, "responses": responses, "security": []any{}}
 	if rt.guarded() {
 		op["security"] = []any{object{"token": []any{}}}
-		op["description"] = "Needs a token with the role " + orRoles(rt.roles) + "."
+		op["description"] = "Needs a token with the role " + joined(rt.roles, " or ") + "."
 	}
 	if p := rt.parameters(); len(p) > 0 {
 		op["parameters"] = p
 	}
 	if rt.request != nil {
-		schema, err := s.of(reflect.TypeOf(rt.request))
-		if err != nil {
-			return nil, err
-		}
 		op["requestBody"] = object{
-			"required": !rt.shape.optional,
-			"content":  object{"application/json": object{"schema": schema}},
+			"required": !rt.optional,
+			"content":  object{"application/json": object{"schema": s.of(reflect.TypeOf(rt.request))}},
 		}
 	}
-	return op, nil
-}
-
-// success is the answer of a route that does what it is asked.
-func (s *schemas) success(rt route) (object, error) {
-	media := object{}
-	if rt.response != nil {
-		schema, err := s.of(reflect.TypeOf(rt.response))
-		if err != nil {
-			return nil, err
-		}
-		media["schema"] = schema
-	}
-	return object{
-		"description": http.StatusText(rt.successStatus()),
-		"content":     object{or(rt.media, "application/json"): media},
-	}, nil
+	return op
 }
 
 // refusals are the problems that a route answers, by status.
 func (rt route) refusals() map[int][]string {
-	names := slices.Clone(rt.problems)
-	names = append(names, "misdirected", "browser", "bad-request", "internal")
+	names := append([]string{"misdirected", "browser", "bad-request", "internal"}, rt.problems...)
 	if rt.guarded() {
 		names = append(names, "token", "role", "ledger-unavailable", "ledger-damaged")
 	}
@@ -135,17 +105,17 @@ func (rt route) refusals() map[int][]string {
 // pathParameter finds the parameters of a path.
 var pathParameter = regexp.MustCompile(`\{(\w+)\}`)
 
-// parameters are those of the path, the query and, for opening a run, the header.
-func (rt route) parameters() []any {
-	var list []any
+// parameters are those of the path, the query and the header.
+func (rt route) parameters() (list []object) {
 	for _, found := range pathParameter.FindAllStringSubmatch(rt.path, -1) {
 		list = append(list, object{"name": found[1], "in": "path", "required": true, "schema": object{"type": "string"}})
 	}
-	for _, p := range rt.query {
-		list = append(list, object{"name": p.name, "in": "query", "description": p.about, "schema": object{"type": "string"}})
+	add := func(in string, parameters []parameter) {
+		for _, p := range parameters {
+			list = append(list, object{"name": p.name, "in": in, "description": p.about, "schema": object{"type": "string"}})
+		}
 	}
-	for _, p := range rt.headers {
-		list = append(list, object{"name": p.name, "in": "header", "description": p.about, "schema": object{"type": "string"}})
-	}
+	add("query", rt.query)
+	add("header", rt.headers)
 	return list
 }

@@ -42,7 +42,6 @@ var problemTypes = map[string]problemType{
 	"internal":           {http.StatusInternalServerError, "Internal error"},
 	"ledger-damaged":     {http.StatusInternalServerError, "The ledger is damaged"},
 	"reload-failed":      {http.StatusUnprocessableEntity, "The connectors can't be put in force"},
-	"not-yet":            {http.StatusNotImplemented, "Not built yet"},
 	"ledger-unavailable": {http.StatusServiceUnavailable, "The ledger takes no records"},
 	"draining":           {http.StatusServiceUnavailable, "keep-proxy takes no new work now"},
 	"not-ready":          {http.StatusServiceUnavailable, "Not ready"},
@@ -62,8 +61,8 @@ func refuse(name, detail string, args ...any) *wire.Problem {
 	}
 }
 
-// BadRequest is a 400 with one fault; where is a JSON Pointer into the body,
-// "query:NAME" or "header:NAME", how may be empty.
+// BadRequest is a 400 with one fault. where is a JSON Pointer into the body, "query:NAME" or
+// "header:NAME"; how may be empty.
 func BadRequest(where, what, how string) error {
 	return badRequest([]wire.Fault{{Where: where, What: what, How: how}})
 }

@@ -1,7 +1,10 @@
 package admin
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -50,148 +53,133 @@ var (
 	}
 )
 
-// checkQuery refuses parameters that the route doesn't take, repeated ones but for
-// state, and what can't be read: net/url leaves that out in silence, and a listing that
-// lost its filter would tell of everything as if it were what was asked for.
+// checkQuery refuses parameters that the route doesn't take, repeated ones but for state, and what
+// can't be read. net/url leaves that out in silence. A listing without its filter would tell of
+// everything as if it were asked for.
 func (rt route) checkQuery(raw string) error {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
 		return BadRequest("query", "it can't be read: "+err.Error(), "percent-encode the values (RFC 3986 §2.1)")
 	}
-	known := make([]string, 0, len(rt.query))
-	for _, p := range rt.query {
-		known = append(known, p.name)
-	}
-	var faults []wire.Fault
-	for name, values := range q {
-		switch {
-		case !slices.Contains(known, name) && len(known) == 0:
-			faults = append(faults, wire.Fault{Where: "query:" + name, What: "unknown parameter", How: "this address takes none"})
+	known := each(rt.query, func(p parameter) string { return p.name })
+	var faults faults
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		switch where := "query:" + name; {
 		case !slices.Contains(known, name):
-			faults = append(faults, wire.Fault{Where: "query:" + name, What: "unknown parameter", How: suggest(name, known)})
-		case len(values) > 1 && name != "state":
-			faults = append(faults, wire.Fault{Where: "query:" + name, What: "given more than once", How: "give it once"})
+			faults.add(where, "unknown parameter", suggest(name, known))
+		case len(q[name]) > 1 && name != "state":
+			faults.add(where, "given more than once", "give it once")
 		}
 	}
-	if len(faults) == 0 {
-		return nil
+	return faults.err()
+}
+
+// query reads the parameters of a listing, and collects what is wrong with them.
+type query struct {
+	url.Values
+	now time.Time
+	faults
+}
+
+func (s *Server) query(r *http.Request) *query {
+	return &query{Values: r.URL.Query(), now: s.config.Now().Wall}
+}
+
+// filter is what listings select by.
+func (q *query) filter() ledger.Filter {
+	return ledger.Filter{
+		Connector: q.Get("connector"), Operation: q.Get("operation"), Workflow: q.Get("workflow"), Item: q.Get("item"), Run: q.Get("run"),
+		Unresolved: q.flag("unresolved") || q.flag("running"), Escalated: q.flag("escalated"),
+		Since: q.time("since"), Cursor: q.Get("cursor"), Limit: q.number("limit", maxPage, "leave it out for 100"),
 	}
-	slices.SortFunc(faults, func(a, b wire.Fault) int { return strings.Compare(a.Where, b.Where) })
-	return badRequest(faults)
 }
 
-// filterOf reads a listing's parameters; all faults are reported together.
-func filterOf(q url.Values, now time.Time) (ledger.Filter, error) {
-	return filterWith(q, now, func(f *ledger.Filter, names []string, add fault) { f.States = statesOf(names, ledger.States(), add) })
-}
-
-// itemFilterOf is filterOf for items, which have states of their own.
-func itemFilterOf(q url.Values, now time.Time) (ledger.Filter, error) {
-	return filterWith(q, now, func(f *ledger.Filter, names []string, add fault) {
-		f.ItemStates = statesOf(names, ledger.ItemStates(), add)
-	})
-}
-
-// fault notes what is wrong with a parameter.
-type fault func(name, what, how string)
-
-// statesOf are the states of these names.
-func statesOf[S ~string](names []string, known []S, add fault) (out []S) {
-	for _, name := range names {
+// states are the states that are asked for, each of which must be known.
+func states[S ~string](q *query, known []S) (out []S) {
+	for name := range strings.FieldsFuncSeq(strings.Join(q.Values["state"], ","), func(c rune) bool { return c == ',' }) {
 		if out = append(out, S(name)); !slices.Contains(known, S(name)) {
-			add("state", fmt.Sprintf("unknown state %q", name), "known are "+joined(known))
+			q.add("query:state", fmt.Sprintf("unknown state %q", name), "known are "+joined(known, ", "))
 		}
 	}
 	return out
 }
 
-func filterWith(q url.Values, now time.Time, states func(f *ledger.Filter, names []string, add fault)) (ledger.Filter, error) {
-	f := ledger.Filter{
-		Connector: q.Get("connector"),
-		Operation: q.Get("operation"),
-		Workflow:  q.Get("workflow"),
-		Item:      q.Get("item"),
-		Run:       q.Get("run"),
-		Cursor:    q.Get("cursor"),
+// flag reads a flag; absent is false.
+func (q *query) flag(name string) bool {
+	text := q.Get(name)
+	if text != "" && text != "true" && text != "false" {
+		q.add("query:"+name, "neither true nor false", "give true or leave it out")
 	}
-	var faults []wire.Fault
-	add := func(name, what, how string) {
-		faults = append(faults, wire.Fault{Where: "query:" + name, What: what, How: how})
-	}
-	states(&f, strings.FieldsFunc(strings.Join(q["state"], ","), func(c rune) bool { return c == ',' }), add)
-	var ok bool
-	if f.Unresolved, ok = boolOf(q, "unresolved"); !ok {
-		add("unresolved", "neither true nor false", "give true or leave it out")
-	}
-	if running, ok := boolOf(q, "running"); !ok {
-		add("running", "neither true nor false", "give true or leave it out")
-	} else if running {
-		f.Unresolved = true
-	}
-	if f.Escalated, ok = boolOf(q, "escalated"); !ok {
-		add("escalated", "neither true nor false", "give true or leave it out")
-	}
-	if f.Since, ok = sinceOf(q.Get("since"), now); !ok {
-		add("since", "neither a time nor a duration", "write 2006-01-02T15:04:05Z or 24h")
-	}
-	if f.Limit, ok = limitOf(q.Get("limit")); !ok {
-		add("limit", "no number from 1 to 1000", "leave it out for 100")
-	}
-	if len(faults) > 0 {
-		return ledger.Filter{}, badRequest(faults)
-	}
-	return f, nil
+	return text == "true"
 }
 
-// listingError says what a listing failed of: stores give an error of no special
-// kind for a cursor that isn't theirs.
-func listingError(f ledger.Filter, err error) error {
-	if f.Cursor != "" && problemOf(err).Name() == "internal" {
-		return BadRequest("query:cursor", "not one that this listing gave", "begin without it")
+// time reads a time, or a duration before now; absent is no limit.
+func (q *query) time(name string) time.Time {
+	text := q.Get(name)
+	if text == "" {
+		return time.Time{}
 	}
-	return err
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at
+	}
+	ago, err := time.ParseDuration(text)
+	if err != nil || ago < 0 {
+		q.add("query:"+name, "neither a time nor a duration", "write 2006-01-02T15:04:05Z or 24h")
+	}
+	return q.now.Add(-ago)
+}
+
+// number reads a number from 1 up to the highest; absent is 0.
+func (q *query) number(name string, highest int, how string) int {
+	text := q.Get(name)
+	n, err := strconv.Atoi(text)
+	if text != "" && (err != nil || n < 1 || n > highest) {
+		q.add("query:"+name, fmt.Sprintf("no number from 1 to %d", highest), how)
+	}
+	return n
 }
 
 // maxPage is the longest page of a listing.
 const maxPage = 1000
 
-// joined names every state.
-func joined[S ~string](states []S) string {
-	names := make([]string, 0, len(states))
-	for _, s := range states {
-		names = append(names, string(s))
+// lister is a listing of the ledger.
+type lister[R any] = func(context.Context, ledger.Filter) (ledger.Page[R], error)
+
+// listing answers a page of what f selects, unless the query is wrong.
+func listing[R, T any](r *http.Request, q *query, f ledger.Filter, list lister[R], show func(R) T) (*wire.List[T], error) {
+	if err := q.err(); err != nil {
+		return nil, err
 	}
-	return strings.Join(names, ", ")
+	page, err := list(r.Context(), f)
+	switch {
+	case err == nil:
+		return &wire.List[T]{Items: each(page.Items, show), Next: page.Next}, nil
+	case f.Cursor != "" && problemOf(err).Name() == "internal":
+		// Stores give an error of no special kind for a cursor that isn't theirs.
+		return nil, BadRequest("query:cursor", "not one that this listing gave", "begin without it")
+	}
+	return nil, err
 }
 
-// boolOf reads a flag; absent is false.
-func boolOf(q url.Values, name string) (value, ok bool) {
-	switch q.Get(name) {
-	case "", "false":
-		return false, true
-	case "true":
-		return true, true
+// walk visits up to atMost records that f selects, the newest first.
+func walk[R any](ctx context.Context, list lister[R], f ledger.Filter, atMost int, visit func(R)) error {
+	for {
+		f.Limit = min(maxPage, atMost)
+		page, err := list(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, r := range page.Items {
+			visit(r)
+		}
+		atMost -= len(page.Items)
+		if f.Cursor = page.Next; f.Cursor == "" || atMost <= 0 {
+			return nil
+		}
 	}
-	return false, false
 }
 
-// sinceOf reads a time, or a duration before now; empty is no limit.
-func sinceOf(text string, now time.Time) (time.Time, bool) {
-	if text == "" {
-		return time.Time{}, true
-	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at, true
-	}
-	ago, err := time.ParseDuration(text)
-	return now.Add(-ago), err == nil && ago >= 0
-}
-
-// limitOf reads a page's length; 0 takes the default.
-func limitOf(text string) (int, bool) {
-	if text == "" {
-		return 0, true
-	}
-	n, err := strconv.Atoi(text)
-	return n, err == nil && n >= 1 && n <= maxPage
+// joined is a list of words as one text.
+func joined[S ~string](words []S, by string) string {
+	return strings.Join(each(words, func(w S) string { return string(w) }), by)
 }

@@ -72,6 +72,7 @@ func (w *world) attention() {
 	record.PayloadDigest, record.SignificantDigest = digest("other"), digest("other")
 	claimed, err := w.ledger.Claim(w.t.Context(), ledger.Claim{
 		Scope: ledger.Scope{Workflow: "billing", Item: "order-1", Attempt: 1, Run: again.ID}, Key: m.Key, DispatchID: "d-other", Record: record,
+		Compared: ledger.ComparedWith(m),
 	})
 	if err != nil || claimed.Decision != ledger.DecideMismatch {
 		w.t.Fatalf("claimed %+v, %v", claimed, err)
@@ -150,7 +151,6 @@ func apiRefusals() map[string]provoked {
 				return wire.Reloaded{}, errors.New("line 3: no operation")
 			}
 		}, of(ask{method: http.MethodPost, path: "/v1/reload"}), "stays in force"},
-		"not-yet": {nil, of(ask{method: http.MethodPost, path: "/v1/reload"}), "Reloading"},
 		"ledger-unavailable": {nil, func(w *world) ask {
 			w.store.FailBefore()
 			return opening(openOne)
@@ -213,7 +213,7 @@ func TestRefusalsOfSomeRequestsAreDocumented(t *testing.T) {
 			provoked{func(c *admin.Config) { c.Environment = full{} }, of(opening(`{"workflow":"w","item":"i","listener":true}`)), "no free port"},
 			http.StatusServiceUnavailable, "not-ready",
 		},
-		"an undo where nothing is undone": {
+		"an undo that no rule can make": {
 			provoked{nil, func(w *world) ask {
 				_, m := w.unknown("order-1")
 				return ask{
@@ -221,7 +221,7 @@ func TestRefusalsOfSomeRequestsAreDocumented(t *testing.T) {
 					body: `{"action":"happened","no_result":true,"compensate":true,"object":"o","reason":"x","actor":"ada","version":` +
 						strconv.FormatInt(m.Version, 10) + `}`,
 				}
-			}, "Compensating"}, http.StatusNotImplemented, "not-yet",
+			}, "no rule says how"}, http.StatusBadRequest, "bad-request",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,9 +1,11 @@
 package admin
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,56 +20,43 @@ var effects = []string{"read", "mutation", "ignore", "observe", "allow", "passth
 // statusFilter matches a status, or a class of them.
 var statusFilter = regexp.MustCompile(`^([0-9]{1,3}|[1-5]xx)$`)
 
-// orWords is "read, mutation or ignore".
-func orWords(words []string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+// requestFields choose among requests; all that are given must fit.
+var requestFields = []struct {
+	parameter
+	of func(*wire.Served) string
+}{
+	{parameter{"method", "only this method"}, func(q *wire.Served) string { return q.Method }},
+	{parameter{"host", "only this host, as the log has it"}, func(q *wire.Served) string { return q.Host }},
+	{parameter{"status", "only this status, or a class such as 4xx"}, func(q *wire.Served) string { return strconv.Itoa(q.Status) }},
+	{parameter{"effect", "only one of " + strings.Join(effects, ", ")}, func(q *wire.Served) string { return q.Effect }},
+	{parameter{"problem", "only refusals of this name; any for every refusal"}, func(q *wire.Served) string { return q.Problem }},
+	{parameter{"workflow", "only this workflow"}, func(q *wire.Served) string { return q.Workflow }},
+	{parameter{"item", "only this item"}, func(q *wire.Served) string { return q.Item }},
+	{parameter{"run", "only this run"}, func(q *wire.Served) string { return q.Run }},
+	{parameter{"connector", "only this connector"}, func(q *wire.Served) string { return q.Connector }},
+	{parameter{"operation", "only this operation"}, func(q *wire.Served) string { return q.Operation }},
 }
 
-// checkWants refuses what no request can have: nobody would ever be told anything, which looks like quiet.
-func checkWants(wants map[string]string) error {
-	switch status, effect := wants["status"], wants["effect"]; {
-	case status != "" && !statusFilter.MatchString(status):
-		return BadRequest("query:status", fmt.Sprintf("%q is no status", status), "give one such as 404, or a class such as 4xx")
-	case effect != "" && !slices.Contains(effects, effect):
-		return BadRequest("query:effect", fmt.Sprintf("unknown effect %q", effect), "give "+orWords(effects))
+// requestParameters are the names of requestFields.
+func requestParameters() (list []parameter) {
+	for _, f := range requestFields {
+		list = append(list, f.parameter)
 	}
-	return nil
-}
-
-// requestParameters choose among requests; all that are given must fit.
-var requestParameters = []parameter{
-	{"method", "only this method"},
-	{"host", "only this host, as the log has it"},
-	{"status", "only this status, or a class such as 4xx"},
-	{"effect", "only " + orWords(effects)},
-	{"problem", "only refusals of this name; any for every refusal"},
-	{"workflow", "only this workflow"},
-	{"item", "only this item"},
-	{"run", "only this run"},
-	{"connector", "only this connector"},
-	{"operation", "only this operation"},
+	return list
 }
 
 // sendRequests answers GET /v1/requests: one JSON object a line, beginning with an
 // empty line when nothing is missed any more.
 func sendRequests(s *Server, w http.ResponseWriter, r *http.Request) error {
-	wants := map[string]string{}
-	for _, p := range requestParameters {
-		if value := r.URL.Query().Get(p.name); value != "" {
-			wants[p.name] = value
-		}
+	wants := r.URL.Query()
+	// What no request can have is refused: nobody would ever be told anything, which looks like quiet.
+	switch status, effect := wants.Get("status"), wants.Get("effect"); {
+	case status != "" && !statusFilter.MatchString(status):
+		return BadRequest("query:status", fmt.Sprintf("%q is no status", status), "give one such as 404, or a class such as 4xx")
+	case effect != "" && !slices.Contains(effects, effect):
+		return BadRequest("query:effect", fmt.Sprintf("unknown effect %q", effect), "give one of "+strings.Join(effects, ", "))
 	}
-	if err := checkWants(wants); err != nil {
-		return err
-	}
-	if s.config.Requests == nil {
-		return refuse("not-ready", "No proxy runs here whose requests could be followed.")
-	}
-	w.Header().Set("Content-Type", "application/jsonl")
-	ctx, cancel := s.untilShutdown(r.Context())
-	defer cancel()
-	return s.stream(w, r, func(w io.Writer) error {
+	return s.stream(w, r, func(ctx context.Context, w io.Writer) error {
 		begun := func() error {
 			_, err := io.WriteString(w, "\n")
 			return err
@@ -78,38 +67,13 @@ func sendRequests(s *Server, w http.ResponseWriter, r *http.Request) error {
 }
 
 // fits reports whether a request is one of those that are wanted.
-func fits(q *wire.Served, wants map[string]string) bool {
-	for name, value := range wants {
-		got := ""
-		switch name {
-		case "method":
-			got = q.Method
-		case "host":
-			got = q.Host
-		case "status":
-			got = strconv.Itoa(q.Status)
-			if class, ok := strings.CutSuffix(value, "xx"); ok {
-				value, got = class, got[:1]
-			}
-		case "effect":
-			got = q.Effect
-		case "problem":
-			got = q.Problem
-			if value == "any" && got != "" {
-				continue
-			}
-		case "workflow":
-			got = q.Workflow
-		case "item":
-			got = q.Item
-		case "run":
-			got = q.Run
-		case "connector":
-			got = q.Connector
-		case "operation":
-			got = q.Operation
-		}
-		if got != value {
+func fits(q *wire.Served, wants url.Values) bool {
+	for _, f := range requestFields {
+		want, got := wants.Get(f.name), f.of(q)
+		switch class, isClass := strings.CutSuffix(want, "xx"); {
+		case want == "", want == got, f.name == "problem" && want == "any" && got != "":
+		case f.name == "status" && isClass && strings.HasPrefix(got, class):
+		default:
 			return false
 		}
 	}

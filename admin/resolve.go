@@ -22,7 +22,7 @@ import (
 const sourcePerson = "person"
 
 // resolve answers POST /v1/mutations/{id}/resolve.
-func resolve(s *Server, r *http.Request, q *wire.Resolve) (any, error) {
+func resolve(s *Server, r *http.Request, q *wire.Resolve) (*wire.Mutation, error) {
 	command := ledger.Resolve{
 		Action: ledger.Trigger(q.Action), Reason: q.Reason, Actor: q.Actor, Version: q.Version,
 		Force: q.Force, NewKey: q.NewKey, NoResult: q.NoResult,
@@ -78,9 +78,6 @@ func (s *Server) decidable(ctx context.Context, id string) (*ledger.Mutation, er
 
 // planUndo asks the rule how the object is taken back.
 func (s *Server) planUndo(ctx context.Context, m *ledger.Mutation, object string) (*ledger.Owed, error) {
-	if s.config.PlanUndo == nil {
-		return nil, refuse("not-yet", "Compensating: this program doesn't do it.")
-	}
 	owed, err := s.config.PlanUndo(ctx, m, object)
 	if err != nil {
 		return nil, BadRequest("/compensate", "it can't be undone by its rule: "+err.Error(), "undo it by hand, and leave compensate out")
@@ -88,14 +85,13 @@ func (s *Server) planUndo(ctx context.Context, m *ledger.Mutation, object string
 	return &owed, nil
 }
 
-// decided shows the record after a decision that is durable: what can't be read
-// now is left out, since an error would look like a decision not taken.
+// decided shows the record after a decision that is durable. What can't be read now is left out: an
+// error would look like a decision not taken.
 func (s *Server) decided(ctx context.Context, m *ledger.Mutation) *wire.Mutation {
 	shown, err := s.shown(ctx, m)
 	if err != nil {
 		s.config.Log.Error().Err(err).Str("mutation", m.ID).Msg("admin: decided, but not shown whole")
-		bare := mutationOf(m)
-		return &bare
+		return new(mutationOf(m))
 	}
 	return shown
 }
@@ -110,28 +106,18 @@ func (s *Server) explainRefusal(ctx context.Context, id string, q *wire.Resolve,
 		return refusal
 	}
 	p := problemOf(refusal)
-	ref := mutationRef(m)
-	p.Mutation, p.Run, p.Item = &ref, m.Run, m.Item
-	p.Actions = s.actions(m)
-	if errors.Is(refusal, ledger.ErrVersion) {
+	p.Mutation, p.Run, p.Item, p.Actions = new(as[wire.MutationRef](m)), m.Run, m.Item, s.actions(m)
+	names := each(p.Actions, func(a wire.Action) string { return a.Action })
+	switch {
+	case errors.Is(refusal, ledger.ErrVersion):
 		p.Detail = fmt.Sprintf("Mutation %s is %s at version %d now, not %d; read it again and decide on what it says now.",
 			m.ID, m.State, m.Version, q.Version)
-		return p
+	case len(names) == 0:
+		p.Detail += " Nothing is left to decide on it."
+	default:
+		p.Detail += " Open now: " + strings.Join(names, ", ") + "."
 	}
-	p.Detail += " " + openSentence(p.Actions)
 	return p
-}
-
-// openSentence names the actions that are open.
-func openSentence(actions []wire.Action) string {
-	if len(actions) == 0 {
-		return "Nothing is left to decide on it."
-	}
-	names := make([]string, 0, len(actions))
-	for _, a := range actions {
-		names = append(names, a.Action)
-	}
-	return "Open now: " + strings.Join(names, ", ") + "."
 }
 
 // checkResolve refuses a decision that isn't one, whatever the record says.
@@ -186,8 +172,8 @@ func isCoded(values []string) bool {
 // isText reports whether content is some text, which no content coding makes.
 func isText(content []byte) bool { return len(content) > 0 && utf8.Valid(content) }
 
-// canonicalHeader writes field names as a server does, so that a replay doesn't
-// set a field beside the one that a person gave in lower case.
+// canonicalHeader writes field names as a server does. So a replay sets no field beside the one that a
+// person gave in lower case.
 func canonicalHeader(h wire.Header) ledger.Header {
 	out := make(ledger.Header, len(h))
 	for name, values := range h {

@@ -59,7 +59,10 @@ func TestWhatEachRoleMay(t *testing.T) {
 
 func TestIdentify(t *testing.T) {
 	t.Parallel()
-	list := holders(Config{OperatorToken: "operator", Tokens: []Token{{"a", RoleViewer, tokenDigest("first")}, {"b", RoleHost, tokenDigest("second")}}})
+	list, err := holders(Config{OperatorToken: "operator", Tokens: []Token{{"a", RoleViewer, digestOf("first")}, {"b", RoleHost, digestOf("second")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for token, want := range map[string]caller{
 		"operator": {operatorName, RoleOperator}, "first": {"a", RoleViewer}, "second": {"b", RoleHost},
 	} {
@@ -67,31 +70,9 @@ func TestIdentify(t *testing.T) {
 			t.Errorf("%s: %+v, %t; want %+v", token, got, ok, want)
 		}
 	}
-	for _, token := range []string{"", "third", "FIRST", "first ", tokenDigest("first")} {
+	for _, token := range []string{"", "third", "FIRST", "first ", digestOf("first")} {
 		if got, ok := identify(list, token); ok || got != (caller{}) {
 			t.Errorf("%q is taken for %+v", token, got)
 		}
-	}
-}
-
-func TestKeyedLock(t *testing.T) {
-	t.Parallel()
-	var l keyedLock
-	unlock := l.lock("a")
-	l.lock("b")()
-	entered := make(chan struct{})
-	go func() {
-		defer close(entered)
-		l.lock("a")()
-	}()
-	select {
-	case <-entered:
-		t.Error("two hold one key")
-	default:
-	}
-	unlock()
-	<-entered
-	if len(l.inUse) != 0 {
-		t.Errorf("%d keys are kept that nobody uses", len(l.inUse))
 	}
 }

@@ -11,20 +11,13 @@ import (
 )
 
 // listRuns answers GET /v1/runs.
-func listRuns(s *Server, r *http.Request) (any, error) {
-	f, err := filterOf(r.URL.Query(), s.config.Now().Wall)
-	if err != nil {
-		return nil, err
-	}
-	page, err := s.config.Ledger.Runs(r.Context(), f)
-	if err != nil {
-		return nil, listingError(f, err)
-	}
-	return wire.List[wire.Run]{Items: each(page.Items, runOf), Next: page.Next}, nil
+func listRuns(s *Server, r *http.Request) (*wire.List[wire.Run], error) {
+	q := s.query(r)
+	return listing(r, q, q.filter(), s.config.Ledger.Runs, runOf)
 }
 
 // showRun answers GET /v1/runs/{id}.
-func showRun(s *Server, r *http.Request) (any, error) {
+func showRun(s *Server, r *http.Request) (*wire.Run, error) {
 	run, err := s.run(r, r.PathValue("id"))
 	if err != nil {
 		return nil, err
@@ -38,7 +31,7 @@ func showRun(s *Server, r *http.Request) (any, error) {
 			}
 		}
 	}
-	return out, nil
+	return &out, nil
 }
 
 // Words of retry.
@@ -81,7 +74,7 @@ func (s *Server) run(r *http.Request, id string) (*ledger.Run, error) {
 }
 
 // heartbeat answers POST /v1/runs/{id}/heartbeat.
-func heartbeat(s *Server, r *http.Request, q *wire.Heartbeat) (any, error) {
+func heartbeat(s *Server, r *http.Request, q *wire.Heartbeat) (*wire.Run, error) {
 	var faults faults
 	faults.ttl("/ttl", q.TTL)
 	if err := faults.err(); err != nil {
@@ -100,9 +93,9 @@ func (s *Server) ttl(asked wire.Duration) time.Duration {
 }
 
 // finishRun answers POST /v1/runs/{id}/finish.
-func finishRun(s *Server, r *http.Request, q *wire.FinishRun) (any, error) {
+func finishRun(s *Server, r *http.Request, q *wire.FinishRun) (*wire.Run, error) {
 	var faults faults
-	faults.oneOf("/outcome", q.Outcome, "done", "failed")
+	faults.word("FinishRun.outcome", q.Outcome)
 	if q.KeepOpen && q.Outcome == "failed" {
 		faults.add("/keep_open", "an item of a failed run is not closed", "leave it out")
 	}
@@ -122,8 +115,8 @@ func finishRun(s *Server, r *http.Request, q *wire.FinishRun) (any, error) {
 // settlePoll is how often a finishing run's sendings are looked at.
 const settlePoll = 100 * time.Millisecond
 
-// awaitDispatches waits until nothing of the run is being sent, which the total
-// deadline of each sending bounds, the caller goes, or the server stops.
+// awaitDispatches waits until nothing of the run is being sent, the caller goes, or the server stops.
+// Each sending has a deadline.
 func (s *Server) awaitDispatches(ctx context.Context, id string) error {
 	ctx, cancel := s.untilShutdown(ctx)
 	defer cancel()
@@ -164,7 +157,7 @@ func isSending(v ledger.View, id string) (bool, error) {
 }
 
 // endRun answers POST /v1/runs/{id}/end.
-func endRun(s *Server, r *http.Request, q *wire.EndRun) (any, error) {
+func endRun(s *Server, r *http.Request, q *wire.EndRun) (*wire.Run, error) {
 	if err := ledger.CheckDecision(q.Actor, q.Reason); err != nil {
 		return nil, err
 	}
@@ -174,9 +167,9 @@ func endRun(s *Server, r *http.Request, q *wire.EndRun) (any, error) {
 }
 
 // shownRun is a command's answer.
-func shownRun(run *ledger.Run, err error) (any, error) {
+func shownRun(run *ledger.Run, err error) (*wire.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return runOf(run), nil
+	return new(runOf(run)), nil
 }

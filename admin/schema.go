@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -10,29 +11,32 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"keep-proxy/admin/wire"
+	"keep-proxy/ledger"
 )
 
 // object is a JSON object of the OpenAPI document.
 type object = map[string]any
 
-// enums are the values of the members that take a few words only, by type and
-// member.
-var enums = map[string][]string{
+// words are those that a member takes which takes a few only, by type and member.
+var words = map[string][]string{
+	"OpenRun.items":       {"one", "many"},
 	"OpenRun.mutations":   {"none", "one", "many"},
 	"OpenRun.on_failure":  {"abort", "return"},
+	"OpenRun.if_done":     {"skip", "fail", "run"},
 	"OpenRun.block_scope": {"workflow", "item", "mutation"},
 	"FinishRun.outcome":   {"done", "failed"},
 	"Resolve.action":      wire.ActionNames(),
-	"Mutation.state":      {"in_flight", "applied", "failed", "needs_reconcile", "indeterminate", "skipped"},
+	"Mutation.state":      each(ledger.States(), func(s ledger.State) string { return string(s) }),
 	"Blocks.scope":        {"workflow", "item", "mutation"},
 }
 
 // schemas collects the schemas of named types.
 type schemas struct {
 	components object
-	used       map[string]bool
 	// texts describe types and members, see [wire.Texts].
 	texts map[string]string
+	// err says what has no schema.
+	err error
 }
 
 // special are the types whose JSON isn't that of their Go kind.
@@ -62,107 +66,74 @@ var special = map[reflect.Type]object{
 }
 
 // of returns the schema of a type; named structs are referred to.
-func (s *schemas) of(t reflect.Type) (object, error) {
+func (s *schemas) of(t reflect.Type) object {
 	if known, ok := special[t]; ok {
-		return known, nil
+		return known
 	}
-	switch t.Kind() {
+	switch t.Kind() { //nolint:exhaustive // What isn't here has no schema.
 	case reflect.String:
-		return object{"type": "string"}, nil
+		return object{"type": "string"}
 	case reflect.Bool:
-		return object{"type": "boolean"}, nil
+		return object{"type": "boolean"}
 	case reflect.Int, reflect.Int64, reflect.Uint64:
-		return object{"type": "integer"}, nil
+		return object{"type": "integer"}
 	case reflect.Slice:
-		items, err := s.of(t.Elem())
-		return object{"type": "array", "items": items}, err
+		return object{"type": "array", "items": s.of(t.Elem())}
 	case reflect.Map:
-		values, err := s.of(t.Elem())
-		return object{"type": "object", "additionalProperties": values}, err
+		return object{"type": "object", "additionalProperties": s.of(t.Elem())}
 	case reflect.Pointer:
 		return s.of(t.Elem())
 	case reflect.Struct:
 		return s.ref(t)
-	default:
-		return nil, fmt.Errorf("no schema for %s", t)
 	}
+	s.err = errors.Join(s.err, fmt.Errorf("no schema for %s", t))
+	return nil
 }
 
-// ref refers to a struct's schema, which is made at its first use.
-func (s *schemas) ref(t reflect.Type) (object, error) {
-	name := schemaName(t)
-	ref := object{"$ref": "#/components/schemas/" + name}
-	if s.components[name] != nil {
-		return ref, nil
+// ref refers to a struct's schema, which is made at its first use. A list's name is its
+// element's and List.
+func (s *schemas) ref(t reflect.Type) object {
+	base, element, _ := strings.Cut(strings.TrimSuffix(t.Name(), "]"), "[")
+	name := element[strings.LastIndexByte(element, '.')+1:] + base
+	if s.components[name] == nil {
+		s.components[name] = object{}
+		properties, required := object{}, []string{}
+		s.members(t, base, properties, &required)
+		s.components[name] = s.described(object{"type": "object", "properties": properties, "required": required}, base)
 	}
-	s.components[name] = object{}
-	properties, required := object{}, []string{}
-	if err := s.members(t, name, properties, &required); err != nil {
-		return nil, err
-	}
-	base, _, _ := strings.Cut(t.Name(), "[")
-	s.components[name] = s.described(object{"type": "object", "properties": properties, "required": required}, base)
-	return ref, nil
+	return object{"$ref": "#/components/schemas/" + name}
 }
 
-// members adds a struct's fields; those of embedded structs are its own.
-func (s *schemas) members(t reflect.Type, owner string, properties object, required *[]string) error {
+// members adds the fields of the struct that is called owner; those of embedded structs are its own.
+func (s *schemas) members(t reflect.Type, owner string, properties object, required *[]string) {
 	for f := range t.Fields() {
 		if f.Anonymous {
-			if err := s.members(f.Type, schemaName(f.Type), properties, required); err != nil {
-				return err
-			}
+			s.members(f.Type, f.Type.Name(), properties, required)
 			continue
 		}
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" {
-			return fmt.Errorf("%s.%s has no JSON name", owner, f.Name)
+			s.err = errors.Join(s.err, fmt.Errorf("%s.%s has no JSON name", owner, f.Name))
 		}
-		schema, err := s.member(f.Type, owner+"."+name, options == "")
-		if err != nil {
-			return err
+		schema := s.of(f.Type)
+		if some := words[owner+"."+name]; some != nil {
+			schema = object{"type": "string", "enum": some}
 		}
-		base, _, _ := strings.Cut(t.Name(), "[")
-		properties[name] = s.described(schema, base+"."+name)
 		if options == "" {
 			*required = append(*required, name)
+			if f.Type.Kind() == reflect.Pointer {
+				schema = object{"oneOf": []any{schema, object{"type": "null"}}}
+			}
 		}
+		properties[name] = s.described(schema, owner+"."+name)
 	}
-	return nil
 }
 
 // described is a schema with the text about it, if there is one.
 func (s *schemas) described(schema object, name string) object {
-	text := s.texts[name]
-	if text == "" {
-		return schema
+	if text := s.texts[name]; text != "" {
+		schema = maps.Clone(schema)
+		schema["description"] = text
 	}
-	schema = maps.Clone(schema)
-	schema["description"] = text
 	return schema
-}
-
-// member is a field's schema; a pointer that is always present may be null.
-func (s *schemas) member(t reflect.Type, name string, present bool) (object, error) {
-	schema, err := s.of(t)
-	if err != nil {
-		return nil, err
-	}
-	if words := enums[name]; words != nil {
-		s.used[name] = true
-		return object{"type": "string", "enum": words}, nil
-	}
-	if t.Kind() == reflect.Pointer && present {
-		return object{"oneOf": []any{schema, object{"type": "null"}}}, nil
-	}
-	return schema, nil
-}
-
-// schemaName is a type's name; a list's is its element's and List.
-func schemaName(t reflect.Type) string {
-	name := t.Name()
-	if base, element, ok := strings.Cut(strings.TrimSuffix(name, "]"), "["); ok {
-		return element[strings.LastIndexByte(element, '.')+1:] + base
-	}
-	return name
 }

@@ -22,13 +22,13 @@ type Server struct {
 	hosts   map[string]bool
 	mux     *http.ServeMux
 	openapi func() ([]byte, error)
-	opening keyedLock
+	// opening lets one caller at a time open a run with an Idempotency-Key. Keys share these locks.
+	opening [64]sync.Mutex
 	http    *http.Server
 	health  *http.Server
 	// base ends with Shutdown, and streams with it. Other requests go on to
 	// their end, so it isn't the base of their contexts.
 	base context.Context
-	stop context.CancelFunc
 }
 
 // Bounds of the HTTP server. Answers have no bound in time, since some are
@@ -43,17 +43,19 @@ const (
 // New returns a Server, or every fault of the configuration.
 func New(c Config) (*Server, error) {
 	c = c.withDefaults()
-	if err := c.validate(); err != nil {
+	holders, err := holders(c)
+	if err = errors.Join(c.validate(), err); err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, holders: holders(c), hosts: map[string]bool{}}
+	s := &Server{config: c, holders: holders, hosts: map[string]bool{}}
 	for _, h := range c.Hosts {
 		s.hosts[strings.ToLower(strings.TrimSuffix(h, "."))] = true
 	}
 	routes := routes()
 	s.openapi = sync.OnceValues(func() ([]byte, error) { return openAPI(routes) })
 	s.mux = s.newMux(routes)
-	s.base, s.stop = context.WithCancel(context.Background())
+	base, stop := context.WithCancel(context.Background())
+	s.base = base
 	s.http = &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: headerTimeout,
@@ -63,7 +65,7 @@ func New(c Config) (*Server, error) {
 		ErrorLog:          log.New(c.Log, "", 0),
 		TLSConfig:         c.TLS,
 	}
-	s.http.RegisterOnShutdown(s.stop)
+	s.http.RegisterOnShutdown(stop)
 	s.health = s.newHealth()
 	return s, nil
 }

@@ -13,58 +13,47 @@ import (
 )
 
 // showStatus answers GET /v1/status.
-func showStatus(s *Server, r *http.Request) (any, error) {
-	out := wire.Status{LedgerID: s.config.Ledger.ID(), Healthy: true, Stopped: []wire.Stopped{}}
+func showStatus(s *Server, r *http.Request) (*wire.Status, error) {
+	out := &wire.Status{LedgerID: s.config.Ledger.ID(), Healthy: true, Stopped: []wire.Stopped{}}
 	if err := s.config.Ledger.Healthy(); err != nil {
 		out.Healthy, out.Health = false, err.Error()
-	} else if s.config.Ready != nil {
-		if err := s.config.Ready(); err != nil {
-			out.NotReady = err.Error()
-		}
+	} else if err := s.config.Ready(); err != nil {
+		out.NotReady = err.Error()
 	}
 	earliest := func(at time.Time) {
 		if !at.IsZero() && (out.Since.IsZero() || at.Before(out.Since)) {
 			out.Since = at
 		}
 	}
-	err := s.walk(r.Context(), ledger.Filter{Unresolved: true}, func(m *ledger.Mutation) {
+	err := s.walkOpen(r.Context(), math.MaxInt, func(m *ledger.Mutation) {
 		out.Unknown++
 		earliest(unknownSince(m))
 		if b := blocksOf(m); b != nil {
-			out.Stopped = append(out.Stopped, wire.Stopped{
-				Blocks: *b, Mutation: m.ID, State: string(m.State), Since: unknownSince(m),
-			})
+			out.Stopped = append(out.Stopped, wire.Stopped{Blocks: *b, Mutation: m.ID, State: string(m.State), Since: unknownSince(m)})
+		}
+	}, func(m *ledger.Mutation) {
+		out.Escalated++
+		earliest(m.Escalation.OpenedAt)
+	}, func(i *ledger.Item) {
+		out.ItemsWaiting++
+		earliest(i.UpdatedAt)
+	})
+	if err != nil {
+		return nil, err
+	}
+	owed := ledger.Filter{Obligations: true, States: openObligations}
+	err = walk(r.Context(), s.config.Ledger.Mutations, owed, math.MaxInt, func(m *ledger.Mutation) {
+		out.Owed++
+		// Nobody but a person goes on with what no rule has sent by itself, or what was given up.
+		if standing := standingOf(m); standing == wire.StandingOwed || standing == wire.StandingGivenUp {
+			out.OwedByPerson++
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = s.walk(r.Context(), ledger.Filter{Escalated: true}, func(m *ledger.Mutation) {
-		if m.Escalated() {
-			out.Escalated++
-			earliest(m.Escalation.OpenedAt)
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := s.countOwed(r.Context(), &out); err != nil {
-		return nil, err
-	}
-	if out.ItemsWaiting, err = s.waitingItems(r.Context(), math.MaxInt, earliest); err != nil {
-		return nil, err
-	}
-	if s.config.Modes != nil {
-		mode := s.config.Modes.Mode()
-		out.Mode = &mode
-		earliest(mode.Since)
-	}
-	if s.config.LastReload != nil {
-		out.Reload = s.config.LastReload()
-	}
-	if s.config.Destinations != nil {
-		out.Destinations = s.config.Destinations()
-	}
+	out.Mode, out.Reload, out.Destinations = new(s.config.Modes.Mode()), s.config.LastReload(), s.config.Destinations()
+	earliest(out.Mode.Since)
 	if out.Gaps, err = s.openGaps(r.Context()); err != nil {
 		return nil, err
 	}
@@ -77,33 +66,56 @@ func showStatus(s *Server, r *http.Request) (any, error) {
 	return out, nil
 }
 
-// waitingItems counts up to atMost items that wait for a person, and tells since when each does.
-func (s *Server) waitingItems(ctx context.Context, atMost int, since func(time.Time)) (n int, err error) {
-	for f := (ledger.Filter{ItemStates: []ledger.ItemState{ledger.ItemNeedsAttention}}); ; {
-		f.Limit = min(maxPage, atMost-n)
-		page, err := s.config.Ledger.Items(ctx, f)
-		if err != nil {
-			return 0, err
-		}
-		for _, i := range page.Items {
-			n++
-			since(i.UpdatedAt)
-		}
-		if f.Cursor = page.Next; f.Cursor == "" || n >= atMost {
-			return n, nil
-		}
-	}
+// Counts are how much of each kind is open, for those who are called by numbers.
+type Counts struct {
+	// Unresolved counts unresolved mutations by their state.
+	Unresolved map[ledger.State]int
+	// Escalations counts the mutations that a person is asked about by the kind of question.
+	Escalations map[string]int
+	// Stopped counts the scopes that stand still by what they are: workflow, item or mutation.
+	Stopped map[ledger.BlockScope]int
+	// Waiting counts the items that wait for a person.
+	Waiting int
+	// Gaps counts the times of which the ledger knows nothing, until they are confirmed.
+	Gaps int
 }
 
-// countOwed counts what is to be taken back. Nobody but a person goes on with what no
-// rule has sent by itself, or what was given up.
-func (s *Server) countOwed(ctx context.Context, out *wire.Status) error {
-	return s.walk(ctx, ledger.Filter{Obligations: true, States: openObligations}, func(m *ledger.Mutation) {
-		out.Owed++
-		if standing := standingOf(m); standing == wire.StandingOwed || standing == wire.StandingGivenUp {
-			out.OwedByPerson++
+// Count counts what GET /v1/status tells one by one, up to atMost records of each listing. It
+// reads what is open alone, however many records there are.
+func (s *Server) Count(ctx context.Context, atMost int) (Counts, error) {
+	out := Counts{Unresolved: map[ledger.State]int{}, Escalations: map[string]int{}, Stopped: map[ledger.BlockScope]int{}}
+	stopped := map[wire.Blocks]bool{}
+	err := s.walkOpen(ctx, atMost, func(m *ledger.Mutation) {
+		out.Unresolved[m.State]++
+		if b := blocksOf(m); b != nil && !stopped[*b] {
+			stopped[*b] = true
+			out.Stopped[ledger.BlockScope(b.Scope)]++
+		}
+	}, func(m *ledger.Mutation) { out.Escalations[m.Escalation.Kind]++ }, func(*ledger.Item) { out.Waiting++ })
+	if err != nil {
+		return Counts{}, err
+	}
+	gaps, err := s.openGaps(ctx)
+	out.Gaps = len(gaps)
+	return out, err
+}
+
+// walkOpen visits what is open, up to atMost of each kind. These are unresolved mutations, those that
+// a person is asked about, and items that wait for a person.
+func (s *Server) walkOpen(ctx context.Context, atMost int, unresolved, asked func(*ledger.Mutation), waiting func(*ledger.Item)) error {
+	if err := walk(ctx, s.config.Ledger.Mutations, ledger.Filter{Unresolved: true}, atMost, unresolved); err != nil {
+		return err
+	}
+	err := walk(ctx, s.config.Ledger.Mutations, ledger.Filter{Escalated: true}, atMost, func(m *ledger.Mutation) {
+		// A question may be answered between the index and the record.
+		if m.Escalated() {
+			asked(m)
 		}
 	})
+	if err != nil {
+		return err
+	}
+	return walk(ctx, s.config.Ledger.Items, ledger.Filter{ItemStates: []ledger.ItemState{ledger.ItemNeedsAttention}}, atMost, waiting)
 }
 
 // unknownSince is when the outcome became unknown, or, where that isn't
@@ -113,27 +125,4 @@ func unknownSince(m *ledger.Mutation) time.Time {
 		return at
 	}
 	return m.UpdatedAt
-}
-
-// walk visits every record that f selects.
-func (s *Server) walk(ctx context.Context, f ledger.Filter, visit func(*ledger.Mutation)) error {
-	return s.walkSome(ctx, f, math.MaxInt, visit)
-}
-
-// walkSome visits up to atMost records that f selects, the newest first.
-func (s *Server) walkSome(ctx context.Context, f ledger.Filter, atMost int, visit func(*ledger.Mutation)) error {
-	for {
-		f.Limit = min(maxPage, atMost)
-		page, err := s.config.Ledger.Mutations(ctx, f)
-		if err != nil {
-			return err
-		}
-		for _, m := range page.Items {
-			visit(m)
-		}
-		atMost -= len(page.Items)
-		if f.Cursor = page.Next; f.Cursor == "" || atMost <= 0 {
-			return nil
-		}
-	}
 }

@@ -9,12 +9,14 @@ import (
 	"keep-proxy/admin/wire"
 )
 
-// stream runs a handler whose answer may take long: every write is flushed, and
-// an error after the first write cuts the connection, so that the caller can't
-// take the part for the whole. An error before it is answered as any other.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, write func(io.Writer) error) error {
+// stream runs a handler whose answer may take long, until the server stops. Every write is flushed. An
+// error after the first write cuts the connection, so that the caller can't take the part for the
+// whole. An error before it is answered as any other.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, write func(context.Context, io.Writer) error) error {
+	ctx, cancel := s.untilShutdown(r.Context())
+	defer cancel()
 	f := &flusher{w: w, control: http.NewResponseController(w)}
-	err := write(f)
+	err := write(ctx, f)
 	if err == nil {
 		return nil
 	}
@@ -42,16 +44,10 @@ func (f *flusher) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// verifyLedger answers GET /v1/ledger/verify: one JSON object a line while it
-// works, the last of which holds the report or the problem.
+// verifyLedger answers GET /v1/ledger/verify with one JSON object a line while it works. The last
+// holds the report or the problem.
 func verifyLedger(s *Server, w http.ResponseWriter, r *http.Request) error {
-	if s.config.Verify == nil {
-		return refuse("not-yet", "This ledger can't be verified while it is in use.")
-	}
-	w.Header().Set("Content-Type", "application/jsonl")
-	ctx, cancel := s.untilShutdown(r.Context())
-	defer cancel()
-	return s.stream(w, r, func(w io.Writer) error {
+	return s.stream(w, r, func(ctx context.Context, w io.Writer) error {
 		report, err := s.config.Verify(ctx, func(p wire.Progress) {
 			p.Report, p.Problem = nil, nil
 			// A caller that has gone ends ctx, and with it the verification.
@@ -78,15 +74,9 @@ func writeLine(w io.Writer, v any) error {
 // backupLedger answers GET /v1/ledger/backup with a consistent copy. A copy
 // that could not be finished ends in a cut connection, never in a shorter file.
 func backupLedger(s *Server, w http.ResponseWriter, r *http.Request) error {
-	if s.config.Backup == nil {
-		return refuse("not-yet", "This ledger can't be backed up through the API.")
-	}
 	name := fmt.Sprintf("keep-proxy-%s.tar", s.config.Now().Wall.UTC().Format("20060102T150405Z"))
-	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
-	ctx, cancel := s.untilShutdown(r.Context())
-	defer cancel()
-	return s.stream(w, r, func(w io.Writer) error { return s.config.Backup(ctx, w) })
+	return s.stream(w, r, s.config.Backup)
 }
 
 // untilShutdown ends a stream's context with the server as well.

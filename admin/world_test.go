@@ -110,6 +110,15 @@ func (r rule) Explain(_ context.Context, e wire.Explain) (wire.Explanation, erro
 	return wire.Explanation(fmt.Sprintf(`{"operation":"transfer","method":%q}`, e.Method)), nil
 }
 
+// serving is a program that serves, whatever it is told.
+type serving struct{}
+
+func (serving) Mode() wire.Mode { return wire.Mode{Mode: wire.ModeServing} }
+
+func (serving) SetMode(context.Context, string, wire.SetMode) (wire.Mode, error) {
+	return wire.Mode{Mode: wire.ModeServing}, nil
+}
+
 // newWorld starts a server; change, which may be nil, changes its configuration.
 func newWorld(t *testing.T, change func(*admin.Config)) *world {
 	t.Helper()
@@ -155,6 +164,22 @@ func newSilentWorld(t *testing.T, change func(*admin.Config)) *world {
 		Now:         w.clock.now,
 		Random:      newCounter(),
 		Log:         zerolog.New(w.log),
+		Metrics:     http.NotFoundHandler(),
+		Ready:       func() error { return nil },
+		Verify: func(context.Context, func(wire.Progress)) (wire.VerifyReport, error) {
+			return wire.VerifyReport{Sound: true}, nil
+		},
+		Backup:     func(context.Context, io.Writer) error { return nil },
+		Reload:     func(context.Context, string) (wire.Reloaded, error) { return wire.Reloaded{}, nil },
+		LastReload: func() *wire.LastReload { return nil },
+		Modes:      serving{},
+		PlanUndo: func(context.Context, *ledger.Mutation, string) (ledger.Owed, error) {
+			return ledger.Owed{}, errors.New("no rule says how")
+		},
+		Destinations: func() []wire.Destination { return nil },
+		Requests: func(context.Context, func(*wire.Served) bool, func() error, func(wire.Served) error) error {
+			return nil
+		},
 	}
 	if change != nil {
 		change(&c)

@@ -14,9 +14,8 @@ import (
 	"keep-proxy/config"
 )
 
-// adminCertificate is the admin API's certificate. Its files are read again when they have
-// changed, so that a renewed one needs no restart; while they can't be read, the last that
-// could be is shown.
+// adminCertificate is the admin API's certificate. Its files are read again when they have changed, so that a renewed
+// one needs no restart. While they can't be read, the last that could be is shown.
 type adminCertificate struct {
 	files config.AdminTLS
 	log   zerolog.Logger

@@ -92,7 +92,7 @@ func TestEachRoleOverTLS(t *testing.T) {
 	if _, err := host.FinishRun(t.Context(), opened.ID, wire.FinishRun{Outcome: "failed"}); err != nil {
 		t.Errorf("the host finishes it: %v", err)
 	}
-	item, err := viewer.Items(t.Context(), client.ItemFilter{Filter: client.Filter{Workflow: "wf"}})
+	item, err := viewer.Items(t.Context(), client.Filter{Workflow: "wf"})
 	if err != nil || len(item.Items) != 1 {
 		t.Fatalf("the viewer reads: %v %v", item, err)
 	}

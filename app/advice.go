@@ -18,8 +18,8 @@ func (a *advice) warn(code, key, problem, fix string) {
 	*a = append(*a, rules.Finding{Severity: rules.SeverityWarning, Code: code, Key: key, Problem: problem, Fix: fix})
 }
 
-// look warns of a secret whose variable or file isn't there, or whose text check refuses. Of a file that isn't a regular
-// one, such as a pipe, it is enough to be there: reading would take from it what is meant for the process that serves.
+// look warns of a secret whose variable or file isn't there, or whose text check refuses. It only looks whether a pipe
+// or the like is there. Reading would take what is meant for the process that serves.
 func (a *advice) look(key string, s config.Secret, check func(text string) error) {
 	if s.IsZero() {
 		return

@@ -45,20 +45,19 @@ type Options struct {
 	// Watch reloads when ConfigFile, which may be empty, or a connector file changes.
 	Watch      bool
 	ConfigFile string
-	// Flags are those by which another command finds the same configuration from any folder, with
-	// a space before each, for the commands that notifications name.
+	// Note is called with what an operator should know at start. Examples are a count of recovered records and a
+	// warning about a connector. Default: the log.
 	Flags string
 	// Trace sends spans to a collector, if the standard variables of OpenTelemetry name one.
 	Trace bool
-	// Note is called with what an operator should know at start, such as a count
-	// of recovered records or a warning about a connector. Default: the log.
+	// Restored is the moment of which the ledger is a copy that was put back; zero for none. Operator says who did.
 	Note func(string)
 	// Restored is the moment of which the ledger is a copy that was put back, zero for
 	// none; Operator says who did.
 	Restored time.Time
 	Operator string
-	// Passing is asked while another process has the ledger, whether that will soon leave it, as
-	// a command that only looks does. It is waited for up to 10 s then. Default: never.
+	// Passing says whether another process that has the ledger will soon leave it, as a command that only looks does.
+	// It is waited for up to 10 s then. Default: never.
 	Passing func() bool
 
 	// descriptors is highestDescriptors, but in tests.
@@ -150,9 +149,8 @@ func (a *App) open(ctx context.Context) error {
 	return nil
 }
 
-// warnOfMissingLedger speaks up when the data folder was used before and holds no
-// ledger: with neither ledger.id nor a high-water file elsewhere that is a first
-// start, and whatever an earlier ledger knew would be sent again.
+// warnOfMissingLedger warns when the data folder was used before and holds no ledger. With neither ledger.id nor a
+// high-water file elsewhere that is a first start. Whatever an earlier ledger knew would be sent again.
 func (a *App) warnOfMissingLedger() {
 	if a.knowsOfALedger() {
 		return // Then it refuses to start, and says why: no new one is made.
@@ -343,15 +341,14 @@ func (a *App) openAdmin(context.Context) error {
 	return nil
 }
 
-// deciding is the ledger as the admin API uses it: a person's decision wakes the
-// runner, which would look at a record that is to be checked again only when
-// something else is due.
+// deciding is the ledger as the admin API uses it. A person's decision wakes the runner. It would otherwise look at a
+// record that is to be checked again only when something else is due.
 type deciding struct {
 	*ledger.Ledger
 	kick func()
 }
 
-// decisions is the ledger that the admin API is given.
+// decisions is the ledger that the admin API uses.
 func (a *App) decisions() deciding { return deciding{Ledger: a.ledger, kick: a.reconciler.Kick} }
 
 // RunObligation implements admin.Ledger.

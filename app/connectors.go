@@ -41,8 +41,8 @@ func LoadRules(c config.Config) (*rules.Set, rules.Findings, error) {
 // connectorLine finds a connector's name in a file that can't be read as a whole.
 var connectorLine = regexp.MustCompile(`(?m)^connector:[ \t]*["']?([a-z0-9-]+)`)
 
-// withoutUnread leaves out that no connector has the name of some settings, where a file that
-// has errors may hold it: that finding would go with them.
+// withoutUnread drops findings that no connector has the name of some settings, where a file with errors may hold it.
+// Such a finding would be gone once the file has none.
 func withoutUnread(files []rules.File, findings rules.Findings) rules.Findings {
 	var unread []string
 	for _, f := range files {
@@ -76,8 +76,8 @@ func placed(c config.Config, findings rules.Findings) rules.Findings {
 	return findings
 }
 
-// configKey is the key of a finding as the configuration counts it: rules know
-// settings by their connector, and not which entry of the list they are.
+// configKey is the key of a finding as the configuration counts it. Rules know settings by their connector, and not
+// which entry of the list they are.
 func configKey(c config.Connectors, key string) string {
 	rest, ok := strings.CutPrefix(key, "connectors.settings.")
 	if !ok {

@@ -18,14 +18,14 @@ import (
 	"keep-proxy/rules"
 )
 
-// Bounds of a program that gives a credential.
+// Bounds of a program that writes a credential.
 const (
 	credentialTimeout = 30 * time.Second
 	credentialOutput  = 64 << 10
 )
 
-// credentials resolves what the operator configured for connectors, anew at each
-// use, as files rotate; what a program gave is kept for as long as is configured.
+// credentials resolves what the operator configured for connectors, anew at each use, as files rotate. A program's
+// credential is kept for as long as is configured.
 type credentials struct {
 	mu          sync.RWMutex
 	byConnector map[string]*config.Credentials
@@ -37,7 +37,7 @@ type credentials struct {
 	run     func(ctx context.Context, s program.Spec) ([]byte, error)
 }
 
-// givenCredential is what a program gave. One caller at a time asks it.
+// givenCredential is what a program wrote. One caller at a time asks it.
 type givenCredential struct {
 	mu    sync.Mutex
 	value string
@@ -53,7 +53,7 @@ func newCredentials(c config.Connectors, set *rules.Set, k clock.Clock) *credent
 	return out
 }
 
-// use puts other settings in force. What programs gave is asked for again.
+// use puts other settings in force. Programs are asked again.
 func (c *credentials) use(s config.Connectors, set *rules.Set) {
 	configured, given := make(map[string]*config.Credentials), make(map[string]*givenCredential)
 	for _, s := range s.Settings {
@@ -81,8 +81,8 @@ func (c *credentials) For(connector, scheme, authority string) (header, value st
 		return "", "", nil
 	}
 	if !covered {
-		// What was matched before a reload, or is pinned to an older file, may be for a host
-		// that has nothing to do with the credential of now.
+		// A match from before a reload, or one that is pinned to an older file, may be for another host. That host has
+		// nothing to do with the credential of now.
 		return "", "", fmt.Errorf("%w: %s doesn't cover %s://%s now; where it shall, put the host among its hosts, in its file or in connectors.settings",
 			reconcilers.ErrElsewhere, connector, scheme, authority)
 	}
@@ -97,7 +97,7 @@ func (c *credentials) For(connector, scheme, authority string) (header, value st
 	return configured.Header, value, nil
 }
 
-// exec asks the program, or gives what it said a while ago. A failure isn't kept.
+// exec asks the program, or returns what it wrote a while ago. A failure isn't kept.
 func (c *credentials) exec(configured *config.Credentials, given *givenCredential) (string, error) {
 	given.mu.Lock()
 	defer given.mu.Unlock()

@@ -12,19 +12,17 @@ import (
 	"keep-proxy/upstream"
 )
 
-// spareDescriptors are left to the ledger, to upstreams and to the admin API, and
-// ledgersDescriptors of them to the ledger alone: without any, it could write no new file
-// and would stop. A client has up to 250 requests at once on one connection of HTTP/2, and
-// each may need one to its upstream.
+// spareDescriptors are left to the ledger, to upstreams and to the admin API. Of them, ledgersDescriptors are for the
+// ledger alone: without any, it could write no new file and would stop. A client has up to 250 requests at once on one
+// connection of HTTP/2. Each may need one to its upstream.
 const (
 	spareDescriptors   = 512
 	ledgersDescriptors = 128
 )
 
-// highestDescriptors are the highest that a client's connection may have, and that any
-// other may have; 0 if the system doesn't say how many there are. Go's runtime has raised the
-// limit as far as it may. Call it once the ledger is open, which holds one for each of its
-// tables.
+// highestDescriptors are the highest that a client's connection may have, and that any other may have. They are 0 if
+// the system doesn't say how many there are. Go's runtime has raised the limit as far as it may. Call it once the
+// ledger is open, which holds one for each of its tables.
 func highestDescriptors() (clients, others int) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -34,8 +32,8 @@ func highestDescriptors() (clients, others int) {
 	return clients, otherDescriptors(limit.Cur, clients)
 }
 
-// descriptorBound keeps connections to upstreams, the lookups before them, and connections
-// of the admin API off the ledger's descriptors. A system gives the lowest one that is free: so many are open, of whatever kind.
+// descriptorBound keeps connections to upstreams, the lookups before them, and connections of the admin API off the
+// ledger's descriptors. The system takes the lowest that is free: so many are open, of whatever kind.
 type descriptorBound struct{ highest atomic.Int64 } // 0 for any
 
 // allows reports whether a connection's descriptor isn't the ledger's.
@@ -57,8 +55,8 @@ func (b *descriptorBound) control(_, _ string, c syscall.RawConn) error {
 // errLedgers refuses one of the ledger's descriptors: nothing was connected to.
 var errLedgers = &upstream.Error{Class: upstream.ErrorDial, Text: "connecting: too many files are open, and the last are the ledger's"}
 
-// resolver looks names up without the ledger's descriptors: each name that is asked for at
-// once takes two, before anything is connected.
+// resolver looks names up without the ledger's descriptors. Each name that is asked for at once takes two, before
+// anything is connected.
 func (b *descriptorBound) resolver() *net.Resolver {
 	d := &net.Dialer{Control: b.control}
 	return &net.Resolver{Dial: d.DialContext}
@@ -97,15 +95,15 @@ func (l boundListener) Accept() (net.Conn, error) {
 	}
 }
 
-// otherDescriptors is the highest that a connection which is no client's may have: a part of
-// what is above the highest of clients is the ledger's.
+// otherDescriptors is the highest that a connection which is no client's may have. A part of what is above the highest
+// of clients is the ledger's.
 func otherDescriptors(limit uint64, clients int) int {
 	const many = 1 << 30
 	above := int(min(limit, many)) - clients
 	return clients + max(above-min(ledgersDescriptors, above/4), 0)
 }
 
-// usedDescriptors is how many are open: the lowest that is free, which is what is given.
+// usedDescriptors is how many are open: the lowest that is free, which the system takes.
 func usedDescriptors() uint64 {
 	f, err := os.Open(os.DevNull)
 	if err != nil {
@@ -115,9 +113,8 @@ func usedDescriptors() uint64 {
 	return uint64(f.Fd())
 }
 
-// clientDescriptors leaves some of those that are free, and of few of them half. Those in
-// use don't count: a large ledger alone may hold half of a small limit, and every client
-// would be turned away.
+// clientDescriptors leaves some of those that are free, and of few of them half. Those in use don't count. A large
+// ledger alone may hold half of a small limit, and every client would be turned away.
 func clientDescriptors(limit, used uint64) int {
 	const many = 1 << 30 // Of unlimited ones.
 	limit = min(limit, many)

@@ -30,8 +30,8 @@ type egress struct {
 	own map[netip.AddrPort]bool
 }
 
-// destination is one entry of proxy.egress: a prefix, an address, a name or a
-// suffix, all but a prefix with an optional port.
+// destination is one entry of proxy.egress: a prefix, an address, a name or a suffix. All but a prefix have an optional
+// port.
 type destination struct {
 	prefix netip.Prefix
 	name   string // with a leading dot for a suffix
@@ -73,8 +73,8 @@ func parseDestination(entry string) destination {
 // mappedBits are those before the IPv4 address in one that is mapped into IPv6.
 const mappedBits = 96
 
-// unmapped is the IPv4 prefix that is meant by one that is mapped into IPv6, as addresses are
-// unmapped before they are looked at: such a prefix contains none of them.
+// unmapped is the IPv4 prefix that is meant by one that is mapped into IPv6. Addresses are unmapped before they are
+// looked at, and a mapped prefix contains none of them.
 func unmapped(p netip.Prefix) netip.Prefix {
 	if !p.Addr().Is4In6() || p.Bits() < mappedBits {
 		return p
@@ -178,8 +178,8 @@ func (e *egress) isHere(a netip.Addr) bool {
 	})
 }
 
-// Dial connects to host:port, trying its allowed addresses one after the other: the
-// next only if nothing can have been sent to the one before.
+// Dial connects to host:port, trying its allowed addresses one after the other. It tries the next only if nothing can
+// have been sent to the one before.
 func (e *egress) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	allowed, err := e.lookUp(ctx, network, addr)
 	if err != nil {
@@ -232,9 +232,8 @@ func located(host string, at netip.Addr) string {
 	return host + " is " + at.String()
 }
 
-// notPublic are the prefixes of the IANA registries of special-purpose addresses
-// (RFC 6890) which netip doesn't tell from public ones, and those that embed an IPv4
-// address, which may be a private one.
+// notPublic are special-purpose prefixes of the IANA registries (RFC 6890) which netip doesn't tell from public ones.
+// With them are those that embed an IPv4 address, which may be a private one.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),     // this network
 	netip.MustParsePrefix("100.64.0.0/10"), // shared between a carrier's customers
@@ -286,9 +285,8 @@ func public(a netip.Addr) bool {
 		!slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// clientCertificates finds the certificate for the upstream at host:port that asks for one:
-// the first whose host fits. Files are read at each handshake, as they rotate; one that can't be
-// read ends the handshake, and nothing is sent.
+// clientCertificates finds the certificate for the upstream at host:port that asks for one: the first whose host fits.
+// Files are read at each handshake, as they rotate. One that can't be read ends the handshake, and nothing is sent.
 func clientCertificates(list []config.ClientCert) func(addr string) (*tls.Certificate, error) {
 	if len(list) == 0 {
 		return nil

@@ -50,8 +50,8 @@ var systemBundles = []string{
 	"/etc/ssl/cert.pem",
 }
 
-// writeBundle writes the system's roots and the CA into one file. Where the variables of a run
-// or of env are set, that file itself is named as the system's roots, and holds the CA already.
+// writeBundle writes the system's roots and the CA into one file. The variables of a run or of env may name that file
+// as the system's roots. It holds the CA already then.
 func writeBundle(file string, ca *proxy.CA) error {
 	roots, err := systemRoots()
 	if err != nil {
@@ -121,8 +121,8 @@ func upstreamRoots(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// advertised is the proxy's address as sandboxes see it: the configured one, else
-// that of the first TCP listener, with a loopback address for an unspecified one.
+// advertised is the proxy's address as sandboxes see it: the configured one, else that of the first TCP listener.
+// Loopback replaces an unspecified address.
 func advertised(c config.Proxy, listeners []net.Listener) string {
 	if c.Advertise != "" {
 		return c.Advertise
@@ -140,8 +140,8 @@ func advertised(c config.Proxy, listeners []net.Listener) string {
 	return ""
 }
 
-// listenerLinger is how long a run's own listener stays after the run's end: a script
-// that goes on is told why it may not, rather than that nobody answers.
+// listenerLinger is how long a run's own listener stays after the run's end. A script that continues is told why it may
+// not, rather than that nobody answers.
 const listenerLinger = time.Minute
 
 // runListeners are the listeners that runs were given for themselves. They aren't
@@ -201,8 +201,7 @@ func (r *runListeners) end(digest string, l net.Listener) {
 	delete(r.open, digest)
 }
 
-// sweep closes the listeners of runs that have been over for a while by now, the
-// wall clock's time, and of those that were never opened.
+// sweep closes the listeners of runs that, by the wall clock, have been over for a while.
 func (r *runListeners) sweep(ctx context.Context, now time.Time) error {
 	for _, digest := range r.digests() {
 		var run *ledger.Run
@@ -232,8 +231,8 @@ func (r *runListeners) digests() []string {
 	return all
 }
 
-// seen is the address as sandboxes see it: the host of proxy.advertise, if there is
-// one, and the listener's own port.
+// seen is the address as sandboxes see it. It has the host of proxy.advertise, if there is one, and the listener's own
+// port.
 func (r *runListeners) seen(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {

@@ -65,8 +65,7 @@ func (a *App) checkUndo(ctx context.Context, m *ledger.Mutation) (admin.ManualCh
 	return out, nil
 }
 
-// pinned loads the operation of a record from the content that it is pinned to,
-// and the request as it was stored.
+// pinned loads a record's operation from the content that it is pinned to, and the request as it was stored.
 func (a *App) pinned(ctx context.Context, m *ledger.Mutation) (*rules.Operation, *rules.Request, error) {
 	connector, err := a.versions.connector(ctx, m.ConnectorHash)
 	if err != nil {
@@ -198,7 +197,7 @@ func (a *App) standing(ctx context.Context, raw rules.Raw, x Explained) (now str
 
 // explainedAs is the explained request and its operation; nil if there is none.
 func (a *App) explainedAs(raw rules.Raw, x Explained) (*rules.Request, *rules.Operation) {
-	request, refusal := rules.Normalize(raw)
+	request, refusal := rules.Normalise(raw)
 	connector := a.rules.Load().Connector(x.Connector)
 	if refusal != nil || connector == nil {
 		return nil, nil
@@ -226,7 +225,7 @@ func (a *App) recordsOf(ctx context.Context, request *rules.Request, op *rules.O
 		accounts = saidToBe(x.Account)
 	}
 	past, err := proxy.HistoryKeys(ctx, a.versions.connector, accounts, x.Scope, request, op,
-		item.PastRules(ledger.ItemRule{
+		item.EarlierRules(ledger.ItemRule{
 			Connector: x.Connector, Operation: x.Operation, Hash: op.Connector.Hash, Hosts: op.Connector.HostsInForce,
 		}, op.Was))
 	switch {

@@ -69,7 +69,7 @@ func ExplainRequest(set *rules.Set, raw rules.Raw, s Scope) Explained {
 	if refusal != nil {
 		return refusedExplained(Explained{Effect: "deny"}, refusal)
 	}
-	request, refusal := rules.Normalize(raw)
+	request, refusal := rules.Normalise(raw)
 	if refusal != nil {
 		return refusedExplained(Explained{Effect: "deny"}, refusal)
 	}
@@ -176,8 +176,8 @@ func outgoingExplained(x Explained, request *rules.Request, op *rules.Operation,
 // valueless is the refusal for a value that isn't there, of an expression that reads the content.
 var valueless = regexp.MustCompile(`\((?:.*\W)?(json|form(?:_all)?)\b.*\) has no value in this request`)
 
-// takenFor adds to a refusal what the content was taken for, where that is likely why a value
-// isn't there: whoever explains a request made it up, and may have declared it by accident.
+// takenFor adds to a refusal what the content was taken for, where that is likely why a value isn't there. Whoever
+// explains a request made it up, and may have declared it by accident.
 func takenFor(request *rules.Request, content []byte, f *rules.Refusal) *rules.Refusal {
 	reads := valueless.FindStringSubmatch(f.Detail)
 	if reads == nil || request.Header.Get("Content-Encoding") != "" {

@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// attemptDelay is how long a connection attempt is given before the next address is
-// tried beside it (RFC 8305 §8: 250 ms).
+// attemptDelay is how long an attempt has before the next address is tried beside it (RFC 8305 §8: 250 ms).
 const attemptDelay = 250 * time.Millisecond
 
-// DialRead connects to host:port for what may be sent twice: the first of its allowed
-// addresses that answers, tried a little apart, IPv6 and IPv4 in turn (RFC 8305).
+// DialRead connects to host:port for what may be sent twice: to the first of its allowed addresses that answers. They
+// are tried a little apart, IPv6 and IPv4 in turn (RFC 8305).
 func (e *egress) DialRead(ctx context.Context, network, addr string) (net.Conn, error) {
 	allowed, err := e.lookUp(ctx, network, addr)
 	if err != nil {
@@ -55,8 +54,8 @@ type attempt struct {
 	err  error
 }
 
-// race starts the attempts in order, each when the one before has failed or delay is
-// over, and returns the first that succeeds. Those that succeed later are closed.
+// race starts the attempts in order, each when the one before has failed or delay is over. It returns the first that
+// succeeds. Those that succeed later are closed.
 func race(ctx context.Context, order []netip.AddrPort, delay time.Duration, dial func(context.Context, netip.AddrPort) (net.Conn, error)) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan attempt)
@@ -100,9 +99,8 @@ func race(ctx context.Context, order []netip.AddrPort, delay time.Duration, dial
 	return nil, errors.Join(problems...)
 }
 
-// inTurn starts each attempt when the one before has failed. One that hangs leaves the
-// others their share of the time that is left: where the first address is dead, the name
-// would be out of reach for good.
+// inTurn starts each attempt when the one before has failed. One that hangs leaves the others their share of the time.
+// Otherwise a name whose first address is dead would be out of reach for good.
 func inTurn(ctx context.Context, order []netip.AddrPort, dial func(context.Context, netip.AddrPort) (net.Conn, error)) (net.Conn, error) {
 	var problems []error
 	for i, at := range order {
@@ -117,8 +115,8 @@ func inTurn(ctx context.Context, order []netip.AddrPort, dial func(context.Conte
 	return nil, errors.Join(problems...)
 }
 
-// leastShare is how long an address has at least, as in package net: where a name has many,
-// an equal share may be less than connecting takes, and each would be given up before it answers.
+// leastShare is how long an address has at least, as in package net. Where a name has many, an equal share may be less
+// than connecting takes. Each would be abandoned before it answers.
 const leastShare = 2 * time.Second
 
 // within gives an attempt its part of the time that ctx has left.

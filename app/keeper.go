@@ -19,15 +19,15 @@ const (
 	// long after each time.
 	keepFirst = 10 * time.Minute
 	keepEvery = 24 * time.Hour
-	// forgetBatch is how many records are let go of in one transaction at most.
+	// forgetBatch is how many records are forgotten in one transaction at most.
 	forgetBatch = 32
-	// wallDrift is how far the wall clock may go from the one that only runs before it
-	// is no longer believed about how old something is.
+	// wallDrift is how far the wall clock may differ from the clock that only runs. Beyond it, the wall clock isn't
+	// believed about how old something is.
 	wallDrift = time.Hour
 )
 
-// keeper tends the ledger while nobody asks for it: what is cold is read and held
-// against its checksums, what is old is let go of, and what nobody names is removed.
+// keeper tends the ledger while nobody asks for it. Cold records are read and held against their checksums. Old ones
+// are forgotten, and what nobody names is removed.
 type keeper struct {
 	store interface {
 		Scrub(ctx context.Context, visit func(*ledger.Mutation) error, progress func(badgerstore.Scrubbed) error) (badgerstore.Scrubbed, error)
@@ -74,8 +74,8 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-// pass tends all once. Contents that a record lost go at the next pass, so that whoever
-// has just read the record still finds them.
+// pass tends all once. Contents that a record lost are removed at the next pass. Whoever has just read the record still
+// finds them.
 func (k *keeper) pass(ctx context.Context) error {
 	swept, err := k.store.SweepBodies(ctx)
 	k.metrics.swept(swept)
@@ -142,8 +142,8 @@ func (k *keeper) forget(ctx context.Context, keys []ledger.Key, r ledger.Retenti
 
 func (k *keeper) now() ledger.Stamp { return ledger.Stamp(clock.Take(k.clock)) }
 
-// wallRan reports whether the wall clock went as fast as the clock that counts while the
-// machine sleeps, too: a date that was set wrong makes nothing old.
+// wallRan reports whether the wall clock went as fast as the clock that counts while the machine sleeps, too. A date
+// that was set wrong makes nothing old.
 func (k *keeper) wallRan() bool {
 	now := k.now()
 	drift := now.Wall.Sub(k.began.Wall) - (now.Boot - k.began.Boot)

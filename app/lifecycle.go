@@ -84,7 +84,7 @@ func (a *App) listen(ctx context.Context) error {
 	a.egress.protect(l.Addr())
 	a.adminListener = a.egress.bound.wrap(l)
 	if address := a.config.Admin.HealthListen; address != "" {
-		if a.healthListener, err = admin.ListenHealth(address); err != nil { //nolint:contextcheck // Listening doesn't wait.
+		if a.healthListener, err = admin.ListenOpenly("admin.health_listen", address); err != nil { //nolint:contextcheck // Listening doesn't wait.
 			return taken(err, address)
 		}
 		a.egress.protect(a.healthListener.Addr())
@@ -96,7 +96,7 @@ func (a *App) listen(ctx context.Context) error {
 // listenAdmin opens the admin API's listener. Others may reach it with TLS alone.
 func (a *App) listenAdmin() (net.Listener, error) {
 	if a.config.Admin.TLS.Enabled() {
-		return admin.ListenTLS(a.config.Admin.Listen)
+		return admin.ListenOpenly("admin.listen", a.config.Admin.Listen)
 	}
 	return admin.Listen(a.config.Admin.Listen)
 }
@@ -244,10 +244,9 @@ func (a *App) ready() error {
 // anyPort is a free port on loopback.
 const anyPort = "127.0.0.1:0"
 
-// Embedded returns c for a program that is part of another: every listener on a
-// free loopback port, and no address that is advertised for other machines. Runs get
-// listeners of their own where proxy.run_listen says, unless that is every interface: they
-// are told of loopback then, and nobody else may reach what asks for no credentials.
+// Embedded returns c for a program that is part of another. Every listener has a free loopback port, and no address is
+// advertised for other machines. Runs get listeners of their own where proxy.run_listen says. If that is every
+// interface, it becomes loopback, which is what they are told. Nobody else may reach what asks for no credentials.
 func Embedded(c config.Config) config.Config {
 	c.Proxy.Listen, c.Proxy.Advertise = []string{anyPort}, ""
 	if at, err := netip.ParseAddrPort(c.Proxy.RunListen); err == nil && at.Addr().Unmap().IsUnspecified() {
@@ -257,9 +256,8 @@ func Embedded(c config.Config) config.Config {
 	return c
 }
 
-// StartAdmin is Start without the proxy and without the runner, for commands on a
-// stopped ledger: it recovers, and serves the API alone, on the configured address.
-// Nothing is sent to an upstream.
+// StartAdmin is Start without the proxy and without the runner, for commands on a stopped ledger. It recovers, and
+// serves the API alone, on the configured address. Nothing is sent to an upstream.
 func (a *App) StartAdmin(ctx context.Context) error {
 	if err := a.startAdmin(ctx); err != nil {
 		return errors.Join(err, a.Stop(ctx))

@@ -14,8 +14,8 @@ import (
 	"keep-proxy/ledger/badgerstore"
 )
 
-// A copy of the ledger lies in the folder copyName of one of its own, whose name has this before a
-// number, in the data folder. Nobody else gives a folder such a name.
+// A copy of the ledger lies in copyName, in a folder of its own in the data folder. That folder's name is copyPrefix
+// with a number. Nobody else uses such a name.
 const (
 	copyPrefix = ".ledger-copy-"
 	copyName   = "ledger"
@@ -35,8 +35,8 @@ func (a *App) removeCopies() {
 	}
 }
 
-// copyLedger writes a consistent copy of the running ledger into a folder of its
-// own and hands that to use; the folder is removed afterwards.
+// copyLedger writes a consistent copy of the running ledger into a folder of its own and passes that to use. The folder
+// is removed afterwards.
 func (a *App) copyLedger(ctx context.Context, report func(int), use func(dir string) error) (err error) {
 	parent, err := os.MkdirTemp(a.config.Ledger.Dir, copyPrefix+"*")
 	if err != nil {
@@ -83,8 +83,8 @@ func (a *App) backup(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// whileRoom is a writer that fails once there is too little room: what is written is mostly on the disk of the
-// ledger, too, beside the copy that it is made of, and a full one would end the proxy.
+// whileRoom is a writer that fails once there is too little room. The output is mostly on the ledger's disk, beside the
+// copy that it is made of. A full disk would end the proxy.
 type whileRoom struct {
 	io.Writer
 	spacious func() error

@@ -9,38 +9,32 @@ import (
 	"time"
 )
 
-// A sidecar shares its machine with the work. What lives of its heap is small beside
-// what it allocates under load, so that letting some garbage lie about then spares a
-// tenth of its processor time; when the load is over, nobody waits for it being
-// collected and given back.
+// A sidecar shares its machine with the work. What lives of its heap is small beside what it allocates under load.
+// Leaving some garbage then saves a tenth of its processor time. When the load is over, nobody waits while it is
+// collected and released.
 const (
 	// softMemory is what the runtime may hold, in bytes, as long as much less than that
 	// lives.
 	softMemory = 108 << 20
-	// softHeap is what lives, with stacks and garbage, in bytes: as much less garbage may lie
-	// about as what lives comes closer to it. What the runtime needs beside is the rest of
-	// softMemory.
+	// softHeap is what lives, with stacks and garbage, in bytes. The closer what lives comes to it, the less garbage
+	// may stay. What the runtime needs beside is the rest of softMemory.
 	softHeap = 92 << 20
-	// garbage is how much garbage may lie about, in bytes, but never more than four times
-	// what lives.
+	// garbage is how much garbage may stay, in bytes, but never more than four times what lives.
 	garbage = 40 << 20
-	// leastGarbage may lie about however much lives, and no less than half of what the
-	// collector has to look through: a limit that is close above what lives would have it
-	// collect all the time. What it only has to know of, like the memory tables and the
-	// buffers of the ledger's engine, costs it nothing.
+	// leastGarbage may stay however much lives, and no less than half of what the collector has to look through. A
+	// limit close above what lives would have it collect all the time. What it only has to know of costs it nothing,
+	// like the memory tables and buffers of the ledger's engine.
 	leastGarbage = 16 << 20
 	// tuneEvery is how often the process looks whether a load is over.
 	tuneEvery = 5 * time.Second
-	// calm is what a process without load allocates between two looks at most, and
-	// worthTrimming what must have been allocated since memory was last given back; in
-	// bytes. So much may stay behind after a load that ends slowly.
+	// calm is what a process without load allocates between two looks at most, in bytes. Trimming needs worthTrimming
+	// bytes allocated since memory was last released. So much may stay behind after a load that ends slowly.
 	calm          = 4 << 20
 	worthTrimming = 4 << 20
 )
 
-// TuneMemory sets the collector for a process that is nothing but this program, where
-// GOGC and GOMEMLIMIT don't say otherwise, and gives memory back to the system whenever
-// a load is over, until ctx ends.
+// TuneMemory sets the collector for a process that is only this program, where GOGC and GOMEMLIMIT don't say otherwise.
+// Until ctx ends, it releases memory to the system whenever a load is over.
 func TuneMemory(ctx context.Context) {
 	b := bounder{heap: readHeap, setPercent: func(percent int) { debug.SetGCPercent(percent) }, setLimit: func(limit int64) { debug.SetMemoryLimit(limit) }}
 	if os.Getenv("GOGC") != "" {
@@ -66,8 +60,8 @@ func TuneMemory(ctx context.Context) {
 	}()
 }
 
-// afterCollections calls f after each collection until ctx ends, never twice at a time:
-// what nothing refers to is found by the next one.
+// afterCollections calls f after each collection until ctx ends, never twice at a time. What nothing refers to is found
+// by the next collection.
 func afterCollections(ctx context.Context, f func()) {
 	runtime.AddCleanup(&struct{ nothing [64]byte }{}, func(ctx context.Context) {
 		if ctx.Err() != nil {
@@ -80,14 +74,13 @@ func afterCollections(ctx context.Context, f func()) {
 
 // heap is what the runtime says of itself, in bytes.
 type heap struct {
-	// allocated is what was allocated so far, live what the last collection left, scanned
-	// what of that it had to look through, and stacks what the goroutines' stacks take.
+	// allocated is what was allocated so far, and live what the last collection left. Of that, scanned is what it had
+	// to look through. The goroutines' stacks take stacks.
 	allocated, live, scanned, stacks uint64
 }
 
-// bounder sets how much garbage may lie about by what lives. It has to after each
-// collection: the ledger's engine takes tens of MiB at once when it writes tables, and what
-// was right for what lived before is then far too much.
+// bounder sets how much garbage may stay by what lives. It has to after each collection: the ledger's engine takes tens
+// of MiB at once when it writes tables. What was right for what lived before is then far too much.
 type bounder struct {
 	heap       func() heap
 	setPercent func(int)
@@ -109,7 +102,7 @@ func (b *bounder) bound() {
 	}
 }
 
-// garbage is how much may lie about, in bytes.
+// garbage is how much may stay, in bytes.
 func (h heap) garbage() uint64 {
 	room := softHeap - min(h.live+h.stacks, softHeap)
 	return min(max(room, leastGarbage, h.scanned/2), max(garbage, h.scanned/2))
@@ -129,13 +122,12 @@ func (h heap) limit() int64 {
 	return max(softMemory, int64((h.live+h.stacks+h.garbage()+leastGarbage+step-1)/step*step))
 }
 
-// trimmer gives memory back when much was allocated since it last did and now is calm.
+// trimmer releases memory to the system when much was allocated since it last did and now is calm.
 type trimmer struct {
 	heap func() heap
 	free func()
 
-	// last is what had been allocated at the last look, trimmed when memory was last
-	// given back.
+	// last is what had been allocated at the last look, trimmed when memory was last released.
 	last, trimmed uint64
 }
 
@@ -150,8 +142,8 @@ func (t *trimmer) look() {
 	t.last = now.allocated
 }
 
-// giveBack collects twice, as what lies in a sync.Pool, and what has a finalizer, outlives
-// one collection, and gives the rest to the system.
+// giveBack collects twice and releases the rest to the system. What is in a sync.Pool, and what has a finalizer,
+// outlives one collection.
 func giveBack() {
 	runtime.GC()
 	debug.FreeOSMemory()

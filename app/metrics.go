@@ -177,8 +177,8 @@ const (
 	// countAtMost bounds how many open mutations a scrape reads: to whoever is called, more than
 	// these are as many.
 	countAtMost = 10_000
-	// countFor bounds how long it reads, and countRest how many times as long as a count took it
-	// is told again: so that no scraper, of which none needs a token, takes much from the requests.
+	// countFor bounds how long it reads. A count is told again for countRest times as long as it took. So scrapers,
+	// which need no token, take little from the requests.
 	countFor  = 5 * time.Second
 	countRest = 20
 )
@@ -186,7 +186,7 @@ const (
 // openMetrics tell at each scrape what is open, stands still or was not told, as GET /v1/status
 // does. They are left out while the ledger can't be read.
 type openMetrics struct {
-	// count is admin.Server.Count, and mono the clock by which it rests.
+	// count is admin.Server.Count, and mono the clock of until.
 	count func(atMost int) (admin.Counts, error)
 	mono  func() time.Duration
 	// spacious is an error while new mutations are refused for want of space.
@@ -195,7 +195,7 @@ type openMetrics struct {
 	log          zerolog.Logger
 
 	mu sync.Mutex
-	// last and err are what the latest count gave, which holds until then.
+	// last and err are the latest count's, which holds until then.
 	last  admin.Counts
 	err   error
 	until time.Duration

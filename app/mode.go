@@ -16,8 +16,7 @@ import (
 	"keep-proxy/proxy"
 )
 
-// modeFile holds a pause, in the data folder: what was stopped on purpose stays so when
-// the process is started again.
+// modeFile holds a pause, in the data folder. What was stopped on purpose stays so when the process is started again.
 const modeFile = "paused.json"
 
 // modes is whether the program serves. It implements admin.Modes. Its zero value serves.
@@ -63,8 +62,8 @@ func (m *modes) Mode() wire.Mode {
 	return out
 }
 
-// SetMode implements admin.Modes. What keeps work back holds before it is written down,
-// what lets it go on only afterwards: an error leaves the safer of the two.
+// SetMode implements admin.Modes. What keeps work back holds before it is written down; what lets it continue, after.
+// An error leaves the safer of the two.
 func (m *modes) SetMode(_ context.Context, mode string, q wire.SetMode) (wire.Mode, error) {
 	m.one.Lock()
 	defer m.one.Unlock()
@@ -146,5 +145,5 @@ func (m *modes) halt() proxy.Halt {
 	return proxy.Halt{Sending: true, Everything: now.Mode != wire.ModePaused, Why: now.Reason}
 }
 
-// halted reports whether the reconcilers rest.
+// halted reports whether the reconcilers stand still.
 func (m *modes) halted() bool { return m.now.Load() != nil }

@@ -37,8 +37,7 @@ func (a *App) openNotify(context.Context) error {
 // lastWords bounds what is told before the end of the program.
 const lastWords = 10 * time.Second
 
-// tellLast tells before the program ends what wasn't told yet: a run's own proxy may end
-// right after a person is asked.
+// tellLast tells before the program ends what wasn't told yet. A run's own proxy may end right after a person is asked.
 func (a *App) tellLast(ctx context.Context) {
 	if !a.notifying {
 		return

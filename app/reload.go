@@ -50,10 +50,9 @@ func (r *reloads) latest() *wire.LastReload {
 	return r.last
 }
 
-// Reload reads the configuration and the connector files again and puts what is
-// below connectors in force, all of it or, on any error, nothing: then what was in
-// force stays. Requests and runs that are under way go on; each request meets one
-// set of rules. Other keys that changed wait for a restart and are named.
+// Reload reads the configuration and the connector files again and puts what is below connectors in force. On any
+// error, nothing changes and what was in force stays. Requests and runs that are under way continue. Each request meets
+// one set of rules. Other keys that changed wait for a restart and are named.
 func (a *App) Reload(ctx context.Context, actor string) (wire.Reloaded, error) {
 	a.reloads.one.Lock()
 	defer a.reloads.one.Unlock()
@@ -132,8 +131,7 @@ func (a *App) readAgain() (out readable, err error) {
 	return out, nil
 }
 
-// stale reports whether the files say something else than what is in force, or than what the
-// latest reload said of them.
+// stale reports whether the files differ from what is in force, or from what the latest reload said of them.
 func (a *App) stale() bool {
 	a.reloads.one.Lock()
 	defer a.reloads.one.Unlock()
@@ -219,8 +217,8 @@ func keyName(field string) string {
 	return b.String()
 }
 
-// A change is looked at once nothing has changed for watchQuiet, since editors and
-// deployments write in several steps, and at the latest after watchLongest.
+// A change is looked at once nothing has changed for watchQuiet, and at the latest after watchLongest. Editors and
+// deployments write in several steps.
 const (
 	watchQuiet   = 300 * time.Millisecond
 	watchLongest = 3 * time.Second
@@ -263,8 +261,8 @@ func (w *watching) run(ctx context.Context) {
 	}
 }
 
-// look reloads what is other than before. A reload may have read what was there for a moment
-// only, after this had looked: then the content is as before, and isn't what is in force.
+// look reloads what is other than before. A reload may have read what was there for a moment only, after this had
+// looked. Then the content is as before, and isn't what is in force.
 func (w *watching) look(ctx context.Context) {
 	if now := w.read(); now != w.seen || w.app.stale() {
 		w.seen = now
@@ -273,8 +271,8 @@ func (w *watching) look(ctx context.Context) {
 	}
 }
 
-// read follows the folders that are named now, and tells what they hold after that: what
-// changes from then on is told of, and what changed before is read.
+// read follows the folders that are named now, and tells what they hold after that. Later changes are told of, and
+// earlier ones are read.
 func (w *watching) read() [sha256.Size]byte {
 	_ = w.content() // It says which folders are named.
 	w.follow()

@@ -18,8 +18,8 @@ const (
 	lockedWait = 10 * time.Second
 )
 
-// WhileLocked tries again while another process has the ledger and worth says that it is about
-// to leave, or to say where it serves it. It gives up after 10 s.
+// WhileLocked tries again while another process has the ledger and worth is true. Then that process is about to leave,
+// or to say where it serves the ledger. WhileLocked tries for 10 s at most.
 func WhileLocked[T any](ctx context.Context, worth func() bool, try func() (T, error)) (T, error) {
 	patience, cancel := context.WithTimeout(ctx, lockedWait)
 	defer cancel()
@@ -38,15 +38,15 @@ func WhileLocked[T any](ctx context.Context, worth func() bool, try func() (T, e
 	}
 }
 
-// openStore opens the ledger, once who only passes through it has left: a proxy that gave up
-// for a command that somebody repeats while it is down would stay down.
+// openStore opens the ledger, once another process that uses it for a moment has left. Somebody may repeat a command
+// while the proxy is down. A proxy that gave up for it would stay down.
 func (a *App) openStore(ctx context.Context, c badgerstore.Config) (*badgerstore.Store, error) {
 	passing := func() bool { return a.options.Passing != nil && a.options.Passing() }
 	return WhileLocked(ctx, passing, func() (*badgerstore.Store, error) { return badgerstore.Open(ctx, c) })
 }
 
-// markGaps opens the gap of a ledger that was restored, and marks what was active
-// before this one or an earlier one, ahead of recovery.
+// markGaps opens the gap of a ledger that was restored. It marks what was active before this gap or an earlier one,
+// ahead of recovery.
 func (a *App) markGaps(ctx context.Context) error {
 	if since := a.options.Restored; !since.IsZero() {
 		// The same word may be of an earlier restore, whose gap the copy holds.
@@ -95,8 +95,8 @@ const (
 	reminder = 10 * time.Second
 )
 
-// telling does a step of the start, and notes what takes long while it goes on: until it
-// has ended nothing listens, and somebody may wait.
+// telling does a step of the start, and notes what takes long meanwhile. Until the step has ended nothing listens, and
+// somebody may wait.
 func (a *App) telling(what string, do func() error) error {
 	ended, told := make(chan struct{}), make(chan struct{})
 	go func() {

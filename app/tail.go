@@ -60,8 +60,8 @@ func (t *tail) Tell(l proxy.Line) {
 	}
 }
 
-// follow calls each for every request that wants takes, from now on, until ctx ends or
-// each fails. begun is called when nothing is missed any more.
+// follow calls each for every request that wants takes, from now on. It ends with ctx or when each fails. The function
+// begun is called when nothing is missed any more.
 func (t *tail) follow(ctx context.Context, wants func(*wire.Served) bool, begun func() error, each func(wire.Served) error) error {
 	f := &follower{lines: make(chan wire.Served, tailBuffer), wants: wants}
 	t.mu.Lock()

@@ -32,8 +32,8 @@ func taken(err error, address string) error {
 	return fmt.Errorf("%w: taken by another process", err)
 }
 
-// listenerOf names the process that listens on a TCP port, empty where it can't be
-// seen (another user's, or a system without /proc).
+// listenerOf names the process that listens on a TCP port. It is empty where that can't be seen (another user's, or a
+// system without /proc).
 func listenerOf(port uint16) string {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		inode := listeningInode(table, port)

@@ -26,9 +26,9 @@ import (
 // traceFlush bounds how long the end of the program waits for a collector.
 const traceFlush = 5 * time.Second
 
-// tracing sends a span of each request to an OpenTelemetry collector. A span is made when
-// its request has ended, from what the log line says, so that nothing is done on a
-// request's way; what the collector doesn't take is dropped. It implements proxy.Observer.
+// tracing sends a span of each request to an OpenTelemetry collector. A span is made when its request has ended, from
+// what the log line says. So nothing delays a request. What the collector doesn't take is dropped. It implements
+// proxy.Observer.
 type tracing struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer

@@ -20,12 +20,11 @@ import (
 	"keep-proxy/upstream"
 )
 
-// upstreamProxy connects through another proxy by CONNECT (RFC 9110 §9.3.6), whatever
-// the scheme of the request: what is sent is then the same as without it.
+// upstreamProxy connects through another proxy by CONNECT (RFC 9110 §9.3.6), whatever the scheme of the request. What
+// is sent is then the same as without it.
 //
-// Names are looked up by that proxy. They are looked up here as well, and one with any
-// address that egress forbids is refused; a name that can't be looked up here is judged
-// by itself alone.
+// Names are looked up by that proxy. They are looked up here as well, and one with any address that egress forbids is
+// refused. A name that can't be looked up here is judged by itself alone.
 type upstreamProxy struct {
 	egress  *egress
 	url     *url.URL
@@ -58,8 +57,8 @@ func (p *upstreamProxy) Dial(ctx context.Context, network, addr string) (net.Con
 	return p.dial(ctx, network, addr, p.egress.Dial, p.through)
 }
 
-// DialBlind is Dial for a tunnel that nobody looks into. There the upstream may speak first,
-// which no HTTP server does, and what it says can come together with the other proxy's answer.
+// DialBlind is Dial for a tunnel that nobody looks into. There the upstream may speak first, which no HTTP server does.
+// What it says can come together with the other proxy's answer.
 func (p *upstreamProxy) DialBlind(ctx context.Context, network, addr string) (net.Conn, error) {
 	return p.dial(ctx, network, addr, p.egress.Dial, func(ctx context.Context, addr string) (net.Conn, error) {
 		c, early, err := p.open(ctx, addr)
@@ -76,7 +75,7 @@ type greeted struct {
 	early []byte
 }
 
-// Read gives first what came with the other proxy's answer.
+// Read returns first what came with the other proxy's answer.
 func (g *greeted) Read(p []byte) (int, error) {
 	if len(g.early) == 0 {
 		return g.Conn.Read(p)
@@ -102,8 +101,8 @@ func (p *upstreamProxy) DialRead(ctx context.Context, network, addr string) (net
 	return p.dial(ctx, network, addr, p.egress.DialRead, p.through)
 }
 
-// DialNamed is Dial for what the operator named, such as a webhook: egress has no say in it,
-// and what is on this machine isn't asked of another one.
+// DialNamed is Dial for what the operator named, such as a webhook. Egress doesn't judge it. What is on this machine
+// isn't asked of another one.
 func (p *upstreamProxy) DialNamed(ctx context.Context, network, addr string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -203,8 +202,8 @@ func (p *upstreamProxy) allowed(ctx context.Context, host, port string) error {
 	return nil
 }
 
-// reach connects to the other proxy itself, which the operator named: egress has no
-// say in it, but that it isn't this one, which would go out through itself without end.
+// reach connects to the other proxy itself, which the operator named. Egress doesn't judge it, but refuses this proxy.
+// It would go out through itself without end.
 func (p *upstreamProxy) reach(ctx context.Context) (net.Conn, error) {
 	host := p.url.Host
 	if p.url.Port() == "" {

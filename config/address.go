@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// maxSocketPath is the longest unix socket path that every supported kernel
-// takes, without the NUL at its end: sun_path has 104 bytes on darwin, 108 on
-// Linux.
+// maxSocketPath is the longest unix socket path that every supported kernel takes, without the NUL at its end. The
+// kernel's sun_path has 104 bytes on darwin, 108 on Linux.
 const maxSocketPath = 103
 
 const unixPrefix = "unix:"
@@ -80,8 +79,8 @@ func readAdvertise(_, s string) (string, *fault) {
 	return s, nil
 }
 
-// readHostPattern reads host, host:port or *.suffix with an optional port, and
-// gives it back in lower case without a trailing dot.
+// readHostPattern reads host, host:port or *.suffix with an optional port. It returns it in lower case without a
+// trailing dot.
 func readHostPattern(_, s string) (string, *fault) {
 	wrong := &fault{"not a host", "write a host name or address, *.suffix for every name below it, and :port for one port only; no scheme or path"}
 	host, port := splitPort(s)
@@ -135,8 +134,8 @@ func isPort(s string, least int) bool {
 	return fault == nil && n >= least && n <= 65535
 }
 
-// isHost reports whether s is an IP address or a host name (RFC 1123 §2.1; an
-// underscore is let through, as container networks use it).
+// isHost reports whether s is an IP address or a host name (RFC 1123 §2.1). An underscore is allowed, as container
+// networks use it.
 func isHost(s string) bool {
 	if _, err := netip.ParseAddr(s); err == nil {
 		return true

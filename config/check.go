@@ -233,8 +233,8 @@ func checkAdmin(r *report, c *Config) {
 	checkTokens(r, a.Tokens)
 }
 
-// checkTokens wants each token whole, and name and digest its own: what was decided by
-// whom could not be told otherwise.
+// checkTokens wants each token whole, and name and digest its own. Otherwise nobody could tell what was decided by
+// whom.
 func checkTokens(r *report, tokens []AdminToken) {
 	taken, digests := map[string]string{}, map[string]string{}
 	for i, t := range tokens {
@@ -386,8 +386,7 @@ func checkOverride(r *report, key string, o Override, total time.Duration) {
 	notMore(r, key+".timeout", o.Timeout, "proxy.timeouts.total", total)
 }
 
-// optional is between for a key that may be left out; one that is given as zero
-// is out of bounds.
+// optional is between for a key that may be left out. One that is set to zero is out of bounds.
 func optional[T time.Duration | Size | int](r *report, key string, v, lo, hi T) {
 	if _, given := r.origins[key]; given {
 		between(r, key, v, lo, hi)
@@ -397,8 +396,8 @@ func optional[T time.Duration | Size | int](r *report, key string, v, lo, hi T) 
 // defaultCredentialCache is shorter than tokens usually live.
 const defaultCredentialCache = 5 * time.Minute
 
-// fill sets what a credential of a program has by default; cached says that cache was given,
-// perhaps as zero, which is no default.
+// fill sets what a program's credential has by default. With cached, cache was set, perhaps to zero, which is no
+// default.
 func (c *Credentials) fill(cached bool) {
 	if len(c.Exec) == 0 {
 		return

@@ -16,8 +16,8 @@ type Config struct {
 	Reconcile  Reconcile  `key:"reconcile"`
 	Runs       Runs       `key:"runs"`
 	Notify     Notify     `key:"notify"`
-	// VerifyOnReplay is what happens before a stored result is given, for operations that
-	// say nothing themselves and can be asked about. Default off.
+	// VerifyOnReplay is what happens before a stored result is replayed. It is for operations that say nothing
+	// themselves and can be asked about. Default off.
 	VerifyOnReplay Verify `key:"verify_on_replay"`
 	Log            Log    `key:"log"`
 
@@ -74,12 +74,11 @@ type Proxy struct {
 	// BlockScope is what an unresolved mutation stops, unless its operation,
 	// connector or run says otherwise. Default workflow.
 	BlockScope BlockScope `key:"block_scope"`
-	// Hold is how long requests of a stopped scope wait, after the inline try,
-	// before they are refused. 0 to 1h. Default 0.
+	// Hold is how long requests of a stopped scope wait, after the inline try, before they are refused. At most 1h.
+	// Default 0.
 	Hold time.Duration `key:"hold"`
-	// MaxBody bounds a mutation's request body (beyond it 413, nothing is sent)
-	// and the answer that is kept (beyond it the result is too_large). 1 B to
-	// 1 GiB. Default 10 MiB.
+	// MaxBody bounds a mutation's request body and the answer that is kept. A larger request gets 413 and nothing is
+	// sent; for a larger answer the result is too_large. At least 1 B, at most 1 GiB. Default 10 MiB.
 	MaxBody Size `key:"max_body"`
 	// MaxHead bounds the head of a request; beyond it 431. 1 KiB to 1 MiB.
 	// Default 64 KiB.
@@ -132,8 +131,8 @@ func (u Unmanaged) Enabled() bool { return u.Workflow != "" && u.Item != "" }
 
 // Timeouts bounds the content of a request, and one dispatch. Each is at least 1ms.
 type Timeouts struct {
-	// Request bounds the arrival of a mutation's content, and of streamed content the
-	// wait for more of it; beyond it 408. At most 24h. Default 5m.
+	// Request bounds the arrival of a mutation's content; of streamed content it bounds the wait for more. Beyond it
+	// 408. At most 24h. Default 5m.
 	Request time.Duration `key:"request"`
 	// Dial bounds DNS, connecting and the TLS handshake together. At most
 	// Total. Default 10s.
@@ -146,10 +145,9 @@ type Timeouts struct {
 	Total time.Duration `key:"total"`
 }
 
-// Egress decides which addresses the proxy may connect to. Its own listeners
-// are refused whatever it says. An entry is an address prefix (10.0.0.0/8), an
-// address, a host name or *.suffix; all but a prefix may end in :port. Deny
-// wins over Allow, and Allow over DenyPrivate.
+// Egress decides which addresses the proxy may connect to. Its own listeners are refused whatever it says. An entry is
+// an address prefix (10.0.0.0/8), an address, a host name or *.suffix. All but a prefix may end in :port. Deny wins
+// over Allow, and Allow over DenyPrivate.
 type Egress struct {
 	// DenyPrivate refuses loopback, link-local, private and other addresses
 	// that are not public. Default true.
@@ -189,8 +187,8 @@ type Admin struct {
 	// HealthListen is where /healthz and /readyz alone are served, in clear and without
 	// tokens: host:port or unix:/absolute/path. Empty: nowhere besides Listen.
 	HealthListen string `key:"health_listen" read:"listen_or_none"`
-	// PublicURL is how people reach the API; links in notifications begin with it, and
-	// requests may name its host. http or https, without a slash at its end. Empty: no links.
+	// PublicURL is how people reach the API. Links in notifications begin with it, and requests may name its host. It
+	// is http or https, without a slash at its end. Empty: no links.
 	PublicURL string `key:"public_url" read:"public_url"`
 	// TLS, when set, is how Listen is served.
 	TLS AdminTLS `key:"tls"`
@@ -247,8 +245,8 @@ type Ledger struct {
 
 // Retention says how long what is settled is kept whole.
 type Retention struct {
-	// Keep is how long after its last change a settled mutation keeps the contents of
-	// its request and answer. 0 for ever, else at least 24 h. Default 720 h.
+	// Keep is how long a settled mutation keeps the contents of its request and answer, after its last change. Zero is
+	// for ever, else at least 24 h. Default 720 h.
 	Keep time.Duration `key:"keep"`
 	// After says what becomes of a request whose mutation was forgotten. Default refuse.
 	After After `key:"after"`
@@ -293,8 +291,8 @@ type Credentials struct {
 	Header string `key:"header" read:"header"`
 	// Value is the field's value, unless Exec gives it.
 	Value Secret `key:"value"`
-	// Exec is a program, and its arguments, that writes the credential to its standard
-	// output, for those that don't live long.
+	// Exec is a program, and its arguments, that writes the credential to its standard output. It is for credentials
+	// that don't live long.
 	Exec []string `key:"exec"`
 	// Scheme is the authentication scheme (RFC 9110 §11.1) that goes before what Exec
 	// wrote; "" for none. Default Bearer in Authorization, and none in other fields.
@@ -305,10 +303,9 @@ type Credentials struct {
 	Use CredentialUse `key:"use"`
 }
 
-// Override changes the policies of one operation. A zero field changes nothing.
-// Settle, AbsentConfirmations and AbsentSpacing below the defaults of
-// [Reconcile] take effect only for a rule that declares bounds; elsewhere the
-// default holds.
+// Override changes the policies of one operation. A zero field changes nothing. Below the defaults of [Reconcile],
+// Settle, AbsentConfirmations and AbsentSpacing take effect only for a rule that declares bounds. Elsewhere the default
+// holds.
 type Override struct {
 	// Settle is how long after a dispatch's end its absence is not believed.
 	Settle time.Duration `key:"settle"`
@@ -318,7 +315,7 @@ type Override struct {
 	AbsentSpacing time.Duration `key:"absent_spacing"`
 	// OnAbsent is what a believed absence leads to.
 	OnAbsent OnAbsent `key:"on_absent"`
-	// Verify is what happens before a stored result is given.
+	// Verify is what happens before a stored result is replayed.
 	Verify Verify `key:"verify_on_replay"`
 	// MaxDispatches bounds on_absent: redispatch; 1 to 10.
 	MaxDispatches int `key:"max_dispatches"`
@@ -330,9 +327,8 @@ type Override struct {
 	MaxBody Size `key:"max_body"`
 }
 
-// Reconcile sets how unknown outcomes are asked about. Settle,
-// AbsentConfirmations and AbsentSpacing below their defaults are accepted here,
-// but work only for rules that declare bounds; elsewhere the default holds.
+// Reconcile sets how unknown outcomes are asked about. Below their defaults, Settle, AbsentConfirmations and
+// AbsentSpacing are accepted here, but work only for rules that declare bounds. Elsewhere the default holds.
 type Reconcile struct {
 	// Inline bounds the try made before the script is answered. 0 to 10m, 0
 	// for none. Default 10s.

@@ -53,15 +53,15 @@ const (
 	OnAbsentEscalate   OnAbsent = "escalate"   // a person decides
 )
 
-// Verify says what happens before a stored result is given. The zero value is no
+// Verify says what happens before a stored result is replayed. The zero value is no
 // override.
 type Verify string
 
 // What happens before a replay.
 const (
-	VerifyOff    Verify = "off"    // the stored result is given
-	VerifyWarn   Verify = "warn"   // the API is asked, and the result given whatever it says
-	VerifyStrict Verify = "strict" // the result is given only if the API still agrees
+	VerifyOff    Verify = "off"    // the stored result is replayed
+	VerifyWarn   Verify = "warn"   // the API is asked, and the result replayed whatever it says
+	VerifyStrict Verify = "strict" // the result is replayed only if the API still agrees
 	VerifyHuman  Verify = "human"  // a person is asked if it doesn't
 )
 

@@ -58,9 +58,8 @@ func Load(o Options) (Config, error) {
 	return merged(r, o, decodeFile(r, o.File, data))
 }
 
-// merged lays the values of the environment and of flags over those of a file, and turns the result
-// into a Config. viper merges typed values: it never sees a text, whose map keys it would lower-case,
-// and of which it would read 10MiB as 0.
+// merged lays the values of the environment and of flags over those of a file. It turns the result into a Config. The
+// library viper merges typed values and never sees a text. It would lower-case a text's map keys, and read 10MiB as 0.
 func merged(r *report, o Options, file map[string]any) (Config, error) {
 	m := viper.New()
 	defaults := Default()
@@ -193,9 +192,8 @@ func sorted(problems []Problem) []Problem {
 
 const envPrefix = "KEEP_"
 
-// notConfiguration holds the KEEP_ names that have another meaning: what run
-// sets for its child, what a command of notify is told, what the command line
-// reads as a client, and the fault points of tests.
+// notConfiguration holds the KEEP_ names that have another meaning. Some are set by run for its child or by notify for
+// its commands. Some are read by the command line as a client, and one holds the fault points of tests.
 var notConfiguration = []string{
 	"KEEP_RUN_ID", "KEEP_WORKFLOW", "KEEP_ITEM", "KEEP_ATTEMPT", "KEEP_ITEM_DONE",
 	"KEEP_NOTIFY_TYPE", "KEEP_NOTIFY_ID", "KEEP_NOTIFY_MUTATION",
@@ -209,9 +207,8 @@ func EnvName(key string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// decodeEnvironment reads the KEEP_ variables of environ, each NAME=value, and
-// returns the values they give, by key. An empty variable is an unset one; of a
-// name given twice the last counts, as it does for a process.
+// decodeEnvironment reads the KEEP_ variables of environ, each NAME=value, and returns their values by key. An empty
+// variable is an unset one. Of a name that comes twice the last counts, as it does for a process.
 func decodeEnvironment(r *report, base string, environ []string) map[string]any {
 	d := newDecoder(r, "environment", base)
 	values := map[string]any{}

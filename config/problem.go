@@ -9,19 +9,19 @@ import (
 // Problem is one thing that is wrong with the configuration.
 type Problem struct {
 	// Source is the file's name, "environment", or the flag, such as --listen.
-	Source string
+	Source string `json:"source"`
 	// Line and Column say where in the file, from 1; 0 elsewhere.
-	Line, Column int
-	// Key is the key in dotted form, such as proxy.timeouts.dial; for an
-	// environment variable that stands for no key it is the variable's name.
-	// Empty when the file as a whole is meant.
-	Key string
+	Line   int `json:"line,omitzero"`
+	Column int `json:"column,omitzero"`
+	// Key is the key in dotted form, such as proxy.timeouts.dial. An environment variable that stands for no key has
+	// its name here. Empty when the file as a whole is meant.
+	Key string `json:"key"`
 	// Value is what was given; <secret> in place of a secret.
-	Value string
+	Value string `json:"value,omitzero"`
 	// Text says what is wrong.
-	Text string
+	Text string `json:"text"`
 	// Fix says what to write instead.
-	Fix string
+	Fix string `json:"fix"`
 }
 
 // String writes the problem on one line.
@@ -50,8 +50,8 @@ func (p Problem) String() string {
 // Error lists every problem found, in the order file, environment, flags.
 type Error struct {
 	Problems []Problem
-	// Read is what could be read, with the default in the place of what couldn't, for those
-	// who only look for more problems. Nothing may be started with it.
+	// Read is what could be read, with defaults for what couldn't. It is for those who only look for more problems.
+	// Nothing may be started with it.
 	Read Config
 }
 
@@ -90,9 +90,8 @@ func (r *report) unreadable(key string, f *fault) {
 	r.add(key, r.origins[key], f)
 }
 
-// rejected adds a problem with a value that was read. keys are the keys that
-// the check involves, the one to change first; the problem points at the first
-// that was given.
+// rejected adds a problem with a value that was read. The check involves keys, the one to change first. The problem
+// points at the first of them that was set.
 func (r *report) rejected(f *fault, keys ...string) {
 	if slices.ContainsFunc(keys, r.touchesBroken) {
 		return
@@ -152,8 +151,9 @@ type fault struct {
 // Place is where a value was given: a file, the environment or a flag. Line and
 // Column are 0 outside files.
 type Place struct {
-	Source       string
-	Line, Column int
+	Source string
+	Line   int `json:"line,omitzero"`
+	Column int `json:"column,omitzero"`
 }
 
 // Place says where key was given or, inside a list, what holds it; the zero Place
@@ -181,9 +181,8 @@ func (r *report) places() map[string]Place {
 	return all
 }
 
-// held finds what is noted for key or, inside a list, for what holds it: a key
-// that is missing in an entry is a problem of the entry. A section is no origin
-// of the keys that it does not give.
+// held finds what is noted for key or, inside a list, for what holds it. A key that is missing in an entry is a problem
+// of the entry. A section is no origin of the keys that it lacks.
 func held[T any](noted map[string]T, key string) (T, bool) {
 	for {
 		if at, ok := noted[key]; ok {

@@ -18,8 +18,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// reader reads one value from its text, whichever source it came from. base is the folder that
-// relative paths are taken from.
+// reader reads one value from its text, whichever source it came from. Relative paths are taken from the folder base.
 type reader func(base, s string) (any, *fault)
 
 // typed is a reader of one type.
@@ -250,8 +249,8 @@ func readProxyURL(_, s string) (string, *fault) {
 	return u.Scheme + "://" + u.Host, nil
 }
 
-// readPublicURL reads http or https with a host and perhaps a path, or nothing, and gives
-// it back without a slash at its end.
+// readPublicURL reads http or https with a host and perhaps a path, or nothing. It returns that without a slash at its
+// end.
 func readPublicURL(_, s string) (string, *fault) {
 	const form = "write https://HOST or https://HOST/PATH"
 	u, err := url.Parse(s)

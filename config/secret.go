@@ -16,9 +16,8 @@ const Redacted = "<secret>"
 // YAML and text; only [Secret.Resolve] gives the value. The zero Secret is
 // empty and resolves to an error.
 type Secret struct {
-	// The pointer to a pointer keeps the parts from printers that cannot call a
-	// method, as fmt can't for an unexported field: fmt follows one pointer, and
-	// writes the second as an address.
+	// The pointer to a pointer keeps the parts from printers that cannot call a method. For an unexported field fmt
+	// can't. It follows one pointer, and writes the second as an address.
 	parts **[]secretPart
 }
 
@@ -101,11 +100,9 @@ func isEnvName(s string) bool {
 	return s != ""
 }
 
-// Resolve returns the value with every reference replaced. One line ending at
-// the end of a file is dropped. A variable that is unset or empty, a file that
-// can't be read or is empty, and a value with a line break or NUL, which no
-// header field can hold (RFC 9110 §5.5), are errors; they name the reference,
-// never the value.
+// Resolve returns the value with every reference replaced. One line ending at the end of a file is dropped. A variable
+// that is unset or empty, and a file that can't be read or is empty, are errors. So is a value with a line break or
+// NUL, which no header field can hold (RFC 9110 §5.5). Errors name the reference, never the value.
 func (s Secret) Resolve(from Sources) (string, error) {
 	if s.parts == nil {
 		return "", errors.New("no value is configured")

@@ -153,7 +153,7 @@ func double(x *crash) {
 
 // undo has a person let what is owed be undone, and is done when it is.
 func undo(x *crash) bool {
-	list, err := x.api.Obligations(context.Background(), client.ObligationFilter{All: true})
+	list, err := x.api.Obligations(context.Background(), client.Filter{All: true})
 	if err != nil {
 		return false
 	}

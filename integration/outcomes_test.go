@@ -151,7 +151,7 @@ func (w *world) undoneThrough(point string) (killed bool) {
 // the program is gone.
 func (w *world) decided() (*wire.Mutation, error) {
 	w.t.Helper()
-	page, err := w.api.Mutations(w.t.Context(), client.MutationFilter{Operation: "transfer.create"})
+	page, err := w.api.Mutations(w.t.Context(), client.Filter{Operation: "transfer.create"})
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (w *world) decided() (*wire.Mutation, error) {
 	if err != nil {
 		return nil, err
 	}
-	owed, err := w.api.Obligations(w.t.Context(), client.ObligationFilter{All: true})
+	owed, err := w.api.Obligations(w.t.Context(), client.Filter{All: true})
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (w *world) identityOf(m wire.Mutation) (*upstream, string) {
 // all lists every record; an error says that the program is gone.
 func (w *world) all(ctx context.Context) ([]wire.Mutation, error) {
 	var all []wire.Mutation
-	for f := (client.MutationFilter{}); ; {
+	for f := (client.Filter{}); ; {
 		page, err := w.api.Mutations(ctx, f)
 		if err != nil {
 			return nil, err

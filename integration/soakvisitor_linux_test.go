@@ -159,7 +159,7 @@ func (v *visitor) mutate(ctx context.Context, run *scriptRun, name string) reply
 // what can't be asked.
 func (s *soak) settleItem(ctx context.Context, item string) error {
 	for {
-		page, err := s.api.Mutations(ctx, client.MutationFilter{Filter: client.Filter{Workflow: "soak", Item: item}})
+		page, err := s.api.Mutations(ctx, client.Filter{Workflow: "soak", Item: item})
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func on(identity string, f script.Fault) script.Fault {
 // obligations lists every obligation, newest first.
 func (w *world) obligations() []wire.Obligation {
 	w.t.Helper()
-	list, err := w.api.Obligations(w.t.Context(), client.ObligationFilter{All: true})
+	list, err := w.api.Obligations(w.t.Context(), client.Filter{All: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestOfTwoTheNewerIsTakenBack(t *testing.T) {
 // mutationOf is the one record of an operation.
 func (w *world) mutationOf(operation string) *wire.Mutation {
 	w.t.Helper()
-	list := w.mutations(client.MutationFilter{Operation: operation})
+	list := w.mutations(client.Filter{Operation: operation})
 	if len(list) != 1 {
 		w.t.Fatalf("%d mutations of %s", len(list), operation)
 	}

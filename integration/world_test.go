@@ -274,7 +274,7 @@ func (w *world) poll(what string, done func() bool) {
 }
 
 // mutations lists every record, newest first.
-func (w *world) mutations(f client.MutationFilter) []wire.Mutation {
+func (w *world) mutations(f client.Filter) []wire.Mutation {
 	w.t.Helper()
 	var all []wire.Mutation
 	for {
@@ -293,7 +293,7 @@ func (w *world) mutations(f client.MutationFilter) []wire.Mutation {
 // mutationsOf lists the records of an item.
 func (w *world) mutationsOf(item string) []wire.Mutation {
 	w.t.Helper()
-	return w.mutations(client.MutationFilter{Filter: client.Filter{Item: item}})
+	return w.mutations(client.Filter{Item: item})
 }
 
 // mutation shows the one record of an item.

@@ -11,8 +11,7 @@ type Action struct {
 	NeedsForce bool `json:"needs_force,omitempty"`
 }
 
-// Actions lists what a person may decide about m now, as far as the table allows
-// it; it is empty for a nil record.
+// Actions lists what the table lets a person decide about m now; none for a nil record.
 func (l *Ledger) Actions(m *Mutation, now Stamp) []Action {
 	return OpenActions(m, now, l.Process())
 }
@@ -46,8 +45,7 @@ func openTriggers(m *Mutation, now Stamp, process Process) []Trigger {
 	return open
 }
 
-// allowedToPerson asks the table whether a person may use the trigger, with
-// whatever they might say: a result, and force.
+// allowedToPerson reports whether the table lets a person use the trigger, whatever they say with it.
 func allowedToPerson(m *Mutation, on Trigger) bool {
 	_, err := Next(m.State, on, m.facts()|FactResult|FactDeniable)
 	return err == nil
@@ -83,8 +81,7 @@ func consequence(m *Mutation, on Trigger) string {
 	}
 }
 
-// acknowledged says what follows where a question is closed: of some that alone is a decision,
-// and after others something waits on without one, which is named with what ends it.
+// acknowledged says what follows where a question is closed, and what still waits after that.
 func acknowledged(m *Mutation) string {
 	switch m.asked() {
 	case EscalationDrift:

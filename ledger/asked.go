@@ -26,10 +26,8 @@ func (m *Mutation) displaced(kind string) int {
 	return slices.IndexFunc(m.Displaced, func(e Escalation) bool { return e.Kind == kind })
 }
 
-// aboutOutcome reports whether a question of this kind is about what became of the newest
-// sending, and what it answered: whatever tells that is its answer, and a newer question of
-// these takes its place. The others are about something else, and only a person answers them;
-// so do kinds that nobody knows.
+// aboutOutcome reports whether a question of this kind is about what became of the newest sending. The
+// outcome answers it, and a newer one of these takes its place. Any other kind only a person answers.
 func aboutOutcome(kind string) bool {
 	switch kind {
 	case EscalationIndeterminate, EscalationNoResult, EscalationPermission, EscalationPrecondition, EscalationAbsent, EscalationUndo:
@@ -38,8 +36,7 @@ func aboutOutcome(kind string) bool {
 	return false
 }
 
-// answers reports whether a move that closes escalations closes one of this kind, where
-// shown is the kind that is shown.
+// answers reports whether a move closes a question of this kind, where shown is the one that is shown.
 func answers(on Trigger, kind, shown string) bool {
 	switch on {
 	case OnSkip:
@@ -55,9 +52,8 @@ func answers(on Trigger, kind, shown string) bool {
 	}
 }
 
-// escalate opens an escalation. One of the same kind that is open already stays as it is, so
-// that its age is told from its first cause. One of another kind makes way: it is asked again
-// once the new one is closed, unless what is new answers it.
+// escalate opens an escalation. One of its kind that is open stays as it is, so that it keeps its age. One
+// of another kind is displaced: it is asked again after the new one, unless that answers it.
 func (m *Mutation) escalate(kind string, mv move) {
 	if m.Escalated() && m.Escalation.Kind == kind {
 		return
@@ -99,8 +95,7 @@ func (m *Mutation) closeEscalation(mv move) {
 	m.closeAsked(func(kind string) bool { return kind == shown }, mv)
 }
 
-// closeAsked closes the open escalations of kinds that fit. If the one that is shown is
-// among them, the one that it displaced last is asked again.
+// closeAsked closes the open questions of kinds that fit, and shows again the one that was displaced last.
 func (m *Mutation) closeAsked(fits func(kind string) bool, mv move) {
 	m.Displaced = slices.DeleteFunc(m.Displaced, func(e Escalation) bool { return fits(e.Kind) })
 	if len(m.Displaced) == 0 {

@@ -9,8 +9,7 @@ import (
 	"unique"
 )
 
-// Blockers are the unresolved mutations of each workflow. The zero value holds none. Many may
-// read at once, while nobody puts.
+// Blockers are the unresolved mutations of each workflow. Many may read at once, while nobody puts.
 type Blockers struct {
 	of map[string]*stopped
 }
@@ -28,8 +27,7 @@ type blocked struct {
 	Blocker
 }
 
-// blockedBy is m as it blocks. A record that was read is one text, of which its names are parts.
-// So they are copied.
+// blockedBy is m as it blocks. Its names are copied: those of a record that was read share one text.
 func blockedBy(m *Mutation) blocked {
 	b := blockerOf(m)
 	for _, s := range []*string{&b.ID, &b.Workflow, &b.Item, &b.Run, (*string)(&b.Scope), (*string)(&b.State)} {
@@ -155,8 +153,7 @@ func standstillOf(all []Blocker) *standstill {
 	return &standstill{all, items}
 }
 
-// forRun are the blockers that may stop a run: a thousand items that stand still are not
-// looked through for each request of another.
+// forRun are the blockers that may stop a run, without those of other items where none stops more.
 func (b *Blockers) forRun(r *Run) []Blocker {
 	s := b.of[r.Workflow].standstill()
 	if s.items == nil || r.Many() {

@@ -2,49 +2,55 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
-// Claim decides, in one transaction with the gate, whether a mutation may be
-// sent, and if so records the dispatch durably before it returns. Its order:
+// Claim decides whether a mutation may be sent, and records the dispatch durably before it returns. It
+// takes these steps in one transaction:
 //
-//  0. the record: looked for under every version of its rule under which the item
-//     has mutations; what is missing for that is asked for → rules;
-//  1. the run: over, or its time limit or grace is over → run-aborted;
-//  2. the item: done or skipped → item-done, waiting for a person →
-//     item-attention; the attempt isn't the current one → attempt;
-//  3. the run's mutations: none → read-only-run; one, and this is another →
-//     one-mutation; failing, and this is not the mutation and payload that
-//     failed → run-aborted;
-//  4. the scope: stopped by an unresolved mutation → blocked, and a managed run
-//     is over by that unless the request is held;
-//  5. the record: two fit → ambiguous-record; none → drift, or sent; else as
-//     docs/semantics.md §2 (repeats) and §7 (replays) say.
+//  0. the record under each version of the rule that the item has; without a key for one → stale;
+//  1. the run is over, or its time limit or grace is → run-aborted;
+//  2. the item is done or skipped → item-done; waits for a person → item-attention; has another
+//     attempt → attempt;
+//  3. the run makes no mutation → read-only-run; has made its only one → one-mutation; is failing,
+//     and this isn't the payload that failed → run-aborted;
+//  4. an unresolved mutation stops the scope → blocked, and a managed run that won't wait is over;
+//  5. two records fit → ambiguous-record; none → drift, or sent; else as docs/semantics.md §2
+//     (repeats) and §7 (replays) say.
 //
-// A refusal is no error. Errors are ErrInvalid for a claim that is wrong in
-// itself, ErrNotFound for an unknown run, and those of the Store: whatever the
-// error, nothing may be sent.
+// A refusal is no error. After an error nothing may be sent: ErrInvalid for a wrong claim, ErrNotFound
+// for an unknown run, or the Store's.
 func (l *Ledger) Claim(ctx context.Context, q Claim) (Claimed, error) {
 	return l.claiming(ctx, &q, (*claiming).decide)
 }
 
 // claiming evaluates a claim as one command.
-func (l *Ledger) claiming(ctx context.Context, q *Claim, decide func(*claiming) (Claimed, error)) (Claimed, error) {
+func (l *Ledger) claiming(ctx context.Context, q *Claim, decide func(*claiming) (*Claimed, error)) (Claimed, error) {
 	if err := q.check(); err != nil {
 		return Claimed{}, err
 	}
-	var out Claimed
-	err := l.update(ctx, func(c *command) (err error) {
+	var turn Claimed
+	out, err := evaluate(ctx, l, func(c *command) (Claimed, error) {
 		cl := &claiming{command: c, q: q}
-		out, err = decide(cl)
+		out, err := decide(cl)
+		if err != nil {
+			return Claimed{}, err
+		}
 		out.Mutation, out.Run = cl.m, cl.run
-		return err
+		if out.Decision == DecideTurn {
+			turn, err = *out, errTurn
+		}
+		return *out, err
 	})
-	if err != nil {
-		return Claimed{}, err
+	if errors.Is(err, errTurn) {
+		return turn, nil
 	}
-	return out, nil
+	return out, err
 }
+
+// errTurn drops what a claim changed that waits for its turn: it may never be made.
+var errTurn = errors.New("it waits for its turn")
 
 // check reports what is wrong with the claim itself.
 func (q *Claim) check() error {
@@ -70,39 +76,35 @@ type claiming struct {
 	run  *Run
 	item *Item
 	m    *Mutation
-	// met are the records that fit under any version of the rule.
-	met []*Mutation
-	// drifted is what to note of a dispatch; steadied says that the run notes that the
-	// operation needs no further look.
+	// matches are the records that fit under any version of the rule.
+	matches []*Mutation
+	// drifted is what to note of a dispatch; steadied says that the run's Steady has changed.
 	drifted  string
 	steadied bool
-	// takes says that the item becomes the run's own once something comes of the claim.
-	takes bool
 }
 
-// decide takes the steps of Claim in order; each returns a refusal or nothing.
-func (c *claiming) decide() (Claimed, error) {
-	if err := c.load(); err != nil {
-		return Claimed{}, err
-	}
-	for _, step := range []func() (*Claimed, error){c.meet, c.checkRun, c.checkItem, c.checkAllowance, c.checkScope, c.takeItem} {
-		refusal, err := step()
-		if err != nil {
-			return Claimed{}, err
-		}
-		if refusal != nil {
-			return *refusal, nil
-		}
-	}
-	if !c.mayWait() {
-		if err := c.own(); err != nil {
-			return Claimed{}, err
-		}
+// decide takes the steps of Claim in order.
+func (c *claiming) decide() (*Claimed, error) {
+	if refusal, err := c.refusedBy(c.checkRun, c.checkItem, c.checkAllowance, c.checkScope, c.takeItem); err != nil || refusal != nil {
+		return refusal, err
 	}
 	return c.byRecord()
 }
 
-// load reads run, item and record.
+// refusedBy reads what the claim is about, and takes steps until one refuses.
+func (c *claiming) refusedBy(steps ...func() (*Claimed, error)) (*Claimed, error) {
+	if err := c.load(); err != nil {
+		return nil, err
+	}
+	for _, step := range append([]func() (*Claimed, error){c.findRecord}, steps...) {
+		if refusal, err := step(); err != nil || refusal != nil {
+			return refusal, err
+		}
+	}
+	return nil, nil
+}
+
+// load reads run and item.
 func (c *claiming) load() (err error) {
 	if c.q.Run != "" {
 		if c.run, err = c.Run(c.q.Run); err != nil {
@@ -112,10 +114,7 @@ func (c *claiming) load() (err error) {
 			return invalid("the claim's scope is not that of run %s", c.run.ID)
 		}
 	}
-	if c.item, err = found(c.Item(c.q.Workflow, c.q.Item)); err != nil {
-		return err
-	}
-	c.m, err = found(c.Mutation(c.q.Key))
+	c.item, err = found(c.Item(c.q.Workflow, c.q.Item))
 	return err
 }
 
@@ -135,8 +134,7 @@ func (c *claiming) checkRun() (*Claimed, error) {
 			return nil, err
 		}
 		ended = true
-		var err error
-		if c.m, err = found(c.Mutation(c.q.Key)); err != nil {
+		if err := c.takeAgain(); err != nil {
 			return nil, err
 		}
 	}
@@ -175,8 +173,7 @@ func (c *claiming) checkItem() (*Claimed, error) {
 	return nil, nil
 }
 
-// endByItem is endByLogic for what the item refuses: a run of many items goes on with
-// the others.
+// endByItem is endByLogic, but a run of many items goes on with the others.
 func (c *claiming) endByItem(out *Claimed) (*Claimed, error) {
 	if c.run != nil && c.run.Many() {
 		return out, nil
@@ -231,7 +228,7 @@ func (c *claiming) checkScope() (*Claimed, error) {
 // blocked refuses because of unresolved mutations, its own or others.
 func (c *claiming) blocked(by []Blocker) (*Claimed, error) {
 	first := by[0]
-	out := refused("blocked", "Mutation %s of item %q has an unknown outcome (%s); nothing goes on until it is settled.",
+	out := refused("blocked", "Mutation %s of item %q has an unknown outcome (%s); nothing goes on until it is known.",
 		first.ID, first.Item, first.State)
 	out.Decision, out.Blockers = DecideBlocked, by
 	if c.run == nil || c.q.Hold {
@@ -252,8 +249,7 @@ func (c *claiming) takeAgain() (err error) {
 	return err
 }
 
-// endByLogic ends a managed run that asked for what no retry can make right,
-// unless its host wants to be told instead.
+// endByLogic ends a managed run whose request no retry can make right, unless its host wants the answer.
 func (c *claiming) endByLogic(out *Claimed) (*Claimed, error) {
 	if c.run != nil && c.run.OnFailure == FailureReturn {
 		return out, nil
@@ -275,4 +271,31 @@ func (c *claiming) endWith(out *Claimed, state RunState, class Class) (*Claimed,
 		return nil, err
 	}
 	return out, c.takeAgain()
+}
+
+// Join decides about a request that waited for somebody else's sending or replay of the mutation. It refuses
+// what Claim refuses because of run, item or repeat; it uses the run and takes the item as Claim does.
+// DecideJoin says that the request may have the answer. Nothing is ever dispatched. Errors are as for Claim.
+func (l *Ledger) Join(ctx context.Context, q Claim) (Claimed, error) {
+	return l.claiming(ctx, &q, (*claiming).join)
+}
+
+// join takes the steps of a claim that are about who asks.
+func (c *claiming) join() (*Claimed, error) {
+	refusal, err := c.refusedBy(c.checkRun, c.checkItem, c.checkAllowance, c.takeItem)
+	if err != nil || refusal != nil {
+		return refusal, err
+	}
+	if len(c.matches) > 1 {
+		return c.ambiguous()
+	}
+	if c.m == nil {
+		return nil, invalid("there is no mutation %s to wait for", c.q.Key.ID())
+	}
+	if c.m.State == Applied || c.m.State == Skipped || c.m.Watching {
+		if again, err := c.repeated(); err != nil || again {
+			return c.refuseRepeat(), err
+		}
+	}
+	return &Claimed{Decision: DecideJoin}, c.useRun(false)
 }

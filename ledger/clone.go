@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 )
@@ -9,9 +10,9 @@ import (
 // Clone returns a copy of m that shares nothing with it. A nil record is nil.
 func (m *Mutation) Clone() *Mutation { return m.CloneAfter(nil) }
 
-// CloneAfter is Clone for the next version of old, which may be nil. The copy shares with
-// old, but not with m, the identity and the fields of request and answer where both have the
-// same: nobody may ever change those of either.
+// CloneAfter is Clone for the next version of old (or nil). It shares with old what is the same of identity
+// and
+// fields, which nobody may change.
 func (m *Mutation) CloneAfter(old *Mutation) *Mutation {
 	c := m.Draft()
 	if c == nil {
@@ -36,9 +37,8 @@ func (m *Mutation) CloneAfter(old *Mutation) *Mutation {
 	return c
 }
 
-// Draft returns a copy of m for a command that moves the record on. It shares with m what no
-// command changes in place: the identity, and the fields of request and answer. A nil record
-// is nil.
+// Draft returns a copy of m for a command. It shares with m what no command changes in place: identity and
+// fields. A nil record is nil.
 func (m *Mutation) Draft() *Mutation {
 	if m == nil {
 		return nil
@@ -74,26 +74,7 @@ func (h Header) cloneAfter(old Header) Header {
 
 // Clone returns a copy of h that shares nothing with it.
 func (h Header) Clone() Header {
-	if h == nil {
-		return nil
-	}
-	n := 0
-	for _, values := range h {
-		n += len(values)
-	}
-	// The values of all names lie in one array; none can grow into the next.
-	all := make([]string, 0, n)
-	c := make(Header, len(h))
-	for name, values := range h {
-		if values == nil {
-			c[name] = nil
-			continue
-		}
-		from := len(all)
-		all = append(all, values...)
-		c[name] = all[from:len(all):len(all)]
-	}
-	return c
+	return Header(http.Header(h).Clone())
 }
 
 // Clone returns a copy of r that shares nothing with it. A nil run is nil.

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// command is one command at work: a transaction, the moment at which it is
-// evaluated, and the limits that hold.
+// command is one command at work: a transaction, and the moment at which it is evaluated.
 type command struct {
 	Tx
 	now    Stamp
@@ -20,6 +19,15 @@ type command struct {
 // update evaluates fn as one command of the store.
 func (l *Ledger) update(ctx context.Context, fn func(*command) error) error {
 	return l.Update(ctx, func(tx Tx) error { return fn(l.command(tx)) })
+}
+
+// evaluate is update for a command with an answer, which is zero after an error.
+func evaluate[T any](ctx context.Context, l *Ledger, fn func(*command) (T, error)) (T, error) {
+	var out, none T
+	if err := l.update(ctx, func(c *command) (err error) { out, err = fn(c); return err }); err != nil {
+		return none, err
+	}
+	return out, nil
 }
 
 // note evaluates fn without waiting for the sync, at the time that it is given.
@@ -37,8 +45,7 @@ func (c *command) at(actor, why string) move { return move{now: c.now, actor: ac
 // owner reports whether the dispatch belongs to this process.
 func (c *command) owns(d *Dispatch) bool { return d.Owner == c.Process().ID }
 
-// facts gathers what the table may ask about m, seen from dispatch d (the
-// current one for nil), and adds what the command knows.
+// facts gathers what the table may ask about m, seen from dispatch d (nil for the current one).
 func (c *command) facts(m *Mutation, d *Dispatch, known Facts) Facts {
 	at := len(m.Dispatches) - 1
 	for i := range m.Dispatches {
@@ -48,7 +55,7 @@ func (c *command) facts(m *Mutation, d *Dispatch, known Facts) Facts {
 	}
 	return known | m.facts() |
 		FactEarlier.If(at > 0 && m.openBefore(at)) |
-		FactJudged.If(!c.sending(m, 0)) |
+		FactEnded.If(!c.sending(m, 0)) |
 		FactUnsent.If(m.unsent()) |
 		FactNewer.If(c.sending(m, at+1))
 }
@@ -64,8 +71,7 @@ func (m *Mutation) facts() Facts {
 		FactEscalated.If(m.Escalated())
 }
 
-// openBefore reports whether one of the first n dispatches is unresolved,
-// whether it ended or not.
+// openBefore reports whether one of the first n dispatches is unresolved.
 func (m *Mutation) openBefore(n int) bool {
 	for _, d := range m.Dispatches[:n] {
 		if !d.Resolved {
@@ -75,8 +81,7 @@ func (m *Mutation) openBefore(n int) bool {
 	return false
 }
 
-// sending reports whether a dispatch from index i on has neither ended nor lost
-// its owner.
+// sending reports whether this process sends a dispatch from index i on.
 func (c *command) sending(m *Mutation, i int) bool {
 	for ; i < len(m.Dispatches); i++ {
 		if d := &m.Dispatches[i]; d.Verdict == "" && !d.Lost && c.owns(d) {
@@ -105,18 +110,20 @@ func (c *command) store(m *Mutation, from State, on Trigger, mv move, dispatch, 
 	if err := c.PutMutation(m); err != nil {
 		return fmt.Errorf("%s of %s: %w", on, m.ID, err)
 	}
-	e := Event{
-		At: c.now.Wall, Actor: mv.actor, What: string(on), Why: mv.why,
-		Mutation: m.ID, Dispatch: dispatch, Run: m.Run, Workflow: m.Workflow, Item: m.Item,
-		From: from, To: m.State, Evidence: bound(evidence),
-	}
+	e := m.event()
+	e.Dispatch, e.From, e.To, e.Evidence = dispatch, from, m.State, bound(evidence)
 	e.tellEscalation(m, c.now.Wall)
-	c.Append(e)
+	c.tell(string(on), mv, e)
 	return nil
 }
 
-// tellEscalation notes that this command opened or closed the record's escalation.
-// Commands of one moment may note it twice; readers tell by the number.
+// tell appends what happened to what about names.
+func (c *command) tell(what string, mv move, about Event) {
+	about.At, about.Actor, about.What, about.Why = c.now.Wall, mv.actor, what, bound(mv.why)
+	c.Append(about)
+}
+
+// tellEscalation notes that this command opened or closed a question. It may be noted twice, by one number.
 func (e *Event) tellEscalation(m *Mutation, now time.Time) {
 	switch q := m.Escalation; {
 	case q == nil:
@@ -142,8 +149,7 @@ func bound(s string) string {
 	return s[:cut] + "…"
 }
 
-// keepBody stores content that travels with the command, and names it in b. Whoever named
-// it there already must have named this content.
+// keepBody stores content that travels with the command, and names it in b, which may name it already.
 func (c *command) keepBody(b *Body, content []byte) error {
 	if len(content) == 0 {
 		return nil

@@ -31,13 +31,10 @@ type Claim struct {
 	Scope
 	Key        Key
 	DispatchID string
-	// Record is the record to store if there is none: everything of it but
-	// Version, State, times, dispatches and generation is taken from the claim.
-	// Its VendorKey is set only if the rule keeps the script's own key: that one is
-	// then the key of the generation which this claim begins, if it begins one.
+	// Record is stored if there is none, but for Version, State, times, dispatches and generation. Its
+	// VendorKey is the script's own, where the rule keeps that, for the generation that this claim begins.
 	Record Mutation
-	// Body is the request's body if it is at most InlineBody; a longer one was
-	// written before and is named by Record.Request.Body.
+	// Body is the request's body up to InlineBody; a longer one is named by Record.Request.Body.
 	Body []byte
 	// Connector is the content of the rule file, stored under Record.ConnectorHash.
 	Connector []byte
@@ -45,32 +42,22 @@ type Claim struct {
 	ClientKey string
 	// RepeatReplay is the rule's repeat: replay.
 	RepeatReplay bool
-	// Hold says that a request which is blocked will wait and ask again, so that
-	// it wasn't refused: the run goes on. Without it a blocked run is over.
+	// Hold says that a blocked request waits and asks again; without it its run is over.
 	Hold bool
-	// Redelivery says that the caller of the earlier answer is gone or another
-	// run's, so that asking again isn't a repeat. The proxy knows.
+	// Redelivery says that nobody waits for the earlier answer, so that asking again is no repeat.
 	Redelivery bool
-	// CanCompare says that the caller can compare its payload with a stored one:
-	// where that matters it is answered DecideCompare, and claims again with Compared.
-	CanCompare bool
-	Compared   *Compared
 	// Was are earlier names of the operation.
 	Was []string
-	// CanDerive says that the caller can compute the key under stored versions of the
-	// rule: where the item has mutations of such a version it is answered DecideRules,
-	// and claims again with Past. Without it only Past is looked at.
-	CanDerive bool
-	Past      []Past
+	// EarlierKeys are the keys under earlier versions of the rule (Ahead). Without one the claim is stale.
+	EarlierKeys []RuleKey
+	// Compared is needed where the stored payload is another one (Ahead). Without it the claim is stale.
+	Compared *Compared
 	// Drift is what the rule says about a re-run that changed its mind.
 	Drift Drift
-	// OnSkip and OnNoResult say that the rule has an answer of its own for a mutation
-	// that was skipped, or whose result is not known: DecideStandIn.
+	// OnSkip and OnNoResult say that the rule itself answers for what has no result: DecideStandIn.
 	OnSkip     bool
 	OnNoResult bool
-	// AwaitsTurn says that the connector has a rate and that this request has not been
-	// admitted by it: where the claim would send, it is answered DecideTurn instead, and
-	// claims again without.
+	// AwaitsTurn says that the connector's rate hasn't admitted the request: it isn't sent, but DecideTurn.
 	AwaitsTurn bool
 }
 
@@ -88,19 +75,13 @@ const (
 	DecideJoin Decision = "join"
 	// DecideBlocked: stopped by an unresolved mutation (its own, or another).
 	DecideBlocked Decision = "blocked"
-	// DecideMismatch: another payload for what was applied, or, with a native key, for
-	// what an open generation already carried.
+	// DecideMismatch: another payload than was applied, or than an open generation carried.
 	DecideMismatch Decision = "mismatch"
 	// DecideRepeated: a second intent without a subkey.
 	DecideRepeated Decision = "repeated"
-	// DecideCompare: nothing is decided, and nothing was changed. The payload differs
-	// from that of Mutation: compare the two, and claim again with Compared.
-	DecideCompare Decision = "compare"
-	// DecideRules: nothing is decided, and nothing was changed. Compute the key under
-	// Claimed.Rules, and claim again with Past.
-	DecideRules Decision = "rules"
-	// DecideTurn: it may be sent once its turn has come; no dispatch was recorded. Wait
-	// for the connector's rate, and claim again without AwaitsTurn.
+	// DecideStale: nothing is decided or changed; the claim lacks what would decide (Ahead).
+	DecideStale Decision = "stale"
+	// DecideTurn: nothing is changed; wait for the connector's rate, and claim without AwaitsTurn.
 	DecideTurn Decision = "turn"
 	// DecideStandIn: answer with what the rule says in the place of a result.
 	DecideStandIn Decision = "stand_in"
@@ -115,8 +96,7 @@ type Claimed struct {
 	Problem string
 	// Detail says why, in a sentence for the script's author.
 	Detail string
-	// Again says that the payload differs from the one in flight (DecideJoin only):
-	// wait for its end, then claim again instead of taking its answer.
+	// Again says that what is in flight has another payload (DecideJoin only): claim again after it.
 	Again bool
 	// Mutation is the record after the claim; nil if there is none.
 	Mutation *Mutation
@@ -124,8 +104,6 @@ type Claimed struct {
 	Dispatch *Dispatch
 	// Run is the run after the claim; nil for an unmanaged scope.
 	Run *Run
-	// Rules are versions of the rule to compute the key under (DecideRules only).
-	Rules []ItemRule
 	// Drift tells that this run has changed its mind, and how (DecideDispatch only).
 	Drift string
 	// Blockers are what stops the scope (DecideBlocked only).
@@ -147,15 +125,13 @@ type Finish struct {
 	PassedOn bool
 	// Unauthorized marks a 401, which opens the retry grace.
 	Unauthorized bool
-	// Pending says that an inline try follows: an uncertain end leaves the
-	// record in flight, judged uncertain, until Observe or Park.
-	Pending bool
+	// Inline says that the inline try follows, so that an uncertain end leaves the record in flight.
+	Inline bool
 	// NextTryAt is when the runner shall look, if the outcome is unknown.
 	NextTryAt time.Time
 }
 
-// Finished is the answer to Finish, Observe and the like: the record and run as
-// they are now.
+// Finished holds record and run after a command.
 type Finished struct {
 	Mutation *Mutation
 	Run      *Run
@@ -164,8 +140,7 @@ type Finished struct {
 // Observe records what a reconcile try saw.
 type Observe struct {
 	Key Key
-	// Version is the record's version when the asking began; a record that moved
-	// meanwhile answers ErrVersion.
+	// Version is what the record had when the asking began; another one is ErrVersion.
 	Version     int64
 	Observation Observation
 	// AbsenceIsProof says that the rule lets absence count.
@@ -182,8 +157,7 @@ type Observe struct {
 	NextTryAt time.Time
 	// Ran is the running time since the previous try.
 	Ran time.Duration
-	// Owed are the obligations of SeenDuplicate: one for each of the observation's
-	// objects but the first, in their order, or none where the rule knows no undo.
+	// Owed are the obligations of SeenDuplicate: one for each object but the first, or none without an undo.
 	Owed []Owed
 }
 
@@ -193,8 +167,7 @@ type Owed struct {
 	Object string
 	// Auto lets it be sent without a person.
 	Auto bool
-	// Record holds Operation, Target, Policy, Request and PayloadDigest of the undo;
-	// the rest of it is the mutation's, or the ledger's.
+	// Record holds Operation, Target, Policy, Request and PayloadDigest of the undo.
 	Record Mutation
 	// Body is the request's body, at most InlineBody.
 	Body []byte

@@ -6,14 +6,12 @@ import (
 	"time"
 )
 
-// Compared is what a caller found when it compared the payload of its claim with the
-// one that is stored. The zero value covers nothing.
+// Compared is what a caller found by comparing payloads. The zero value covers nothing.
 type Compared struct {
-	// Stored is the payload digest of the record that was compared with. It says
-	// nothing about a record with another one.
-	Stored string
-	// Covers says that the stored result answers the claim: the difference is none,
-	// or one over which the rule replays.
+	// Payload is the digest of the stored payload, Rule its record's version of the rule.
+	Payload string
+	Rule    ItemRule
+	// Covers says that the stored result answers the claim.
 	Covers bool
 	// Diff is kept with a mismatch.
 	Diff Diff
@@ -32,8 +30,7 @@ type Diff struct {
 	More bool `json:"more,omitempty"`
 }
 
-// Change is one place in which payloads differ. Values are as JSON writes them,
-// shortened, with secrets masked.
+// Change is one place in which payloads differ. Values are shortened JSON, with secrets masked.
 type Change struct {
 	// Place is as a rule writes it, such as json.items[2].price.
 	Place string `json:"place"`
@@ -108,15 +105,28 @@ func (d *Diff) clone() *Diff {
 	return c
 }
 
-// uncompared reports whether the caller shall compare payloads before it is
-// refused for the difference.
-func (c *claiming) uncompared() bool {
-	return c.q.CanCompare && (c.q.Compared == nil || c.q.Compared.Stored != c.m.PayloadDigest)
+// ComparedWith is a comparison with the payload of m, which covers nothing.
+func ComparedWith(m *Mutation) *Compared { return &Compared{Payload: m.PayloadDigest, Rule: m.rule()} }
+
+// with reports whether c is a comparison with the payload of m.
+func (c *Compared) with(m *Mutation) bool {
+	return c != nil && c.Payload == m.PayloadDigest && c.Rule == m.rule()
+}
+
+// undecidedBy reports whether the claim would be refused for its payload, without a comparison.
+func (m *Mutation) undecidedBy(q *Claim) bool {
+	if !m.Forgotten.IsZero() || q.Compared.with(m) {
+		return false
+	}
+	if m.State == Failed {
+		return m.carriesOther(q.Record.PayloadDigest)
+	}
+	return (m.State == Applied || m.Watching) && !m.Covers(q.Record.PayloadDigest, q.Record.SignificantDigest)
 }
 
 // diff is what is kept of the difference; nil if nobody compared.
 func (c *claiming) diff() *Diff {
-	if c.q.Compared == nil {
+	if !c.q.Compared.with(c.m) {
 		return nil
 	}
 	d := c.q.Compared.Diff.clone()

@@ -8,7 +8,7 @@ import (
 )
 
 func comparing(c *ledger.Compared) func(*ledger.Claim) {
-	return func(q *ledger.Claim) { q.CanCompare, q.Compared = true, c }
+	return func(q *ledger.Claim) { q.Compared = c }
 }
 
 func TestThePayloadIsComparedBeforeItIsRefused(t *testing.T) {
@@ -22,6 +22,7 @@ func TestThePayloadIsComparedBeforeItIsRefused(t *testing.T) {
 		w.decide("a", ledger.OnDidNotHappen, force)
 	}
 	applied := func(w *world) { w.applied("a") }
+	rule := ledger.ItemRule{Connector: "bank", Operation: "transfer"}
 	for _, c := range []struct {
 		name     string
 		before   func(*world)
@@ -29,13 +30,14 @@ func TestThePayloadIsComparedBeforeItIsRefused(t *testing.T) {
 		want     ledger.Decision
 		kept     bool
 	}{
-		{"not compared yet", applied, nil, ledger.DecideCompare, false},
-		{"compared with what it isn't any more", applied, &ledger.Compared{Stored: "another", Covers: true}, ledger.DecideCompare, false},
-		{"covered", applied, &ledger.Compared{Stored: "payload", Covers: true}, ledger.DecideReplay, false},
-		{"not covered", applied, &ledger.Compared{Stored: "payload", Diff: diff}, ledger.DecideMismatch, true},
-		{"an open generation, not compared yet", openGeneration, nil, ledger.DecideCompare, false},
+		{"not compared yet", applied, nil, ledger.DecideStale, false},
+		{"compared with what it isn't any more", applied, &ledger.Compared{Payload: "another", Rule: rule, Covers: true}, ledger.DecideStale, false},
+		{"compared by a rule that isn't its own any more", applied, &ledger.Compared{Payload: "payload", Covers: true}, ledger.DecideStale, false},
+		{"covered", applied, &ledger.Compared{Payload: "payload", Rule: rule, Covers: true}, ledger.DecideReplay, false},
+		{"not covered", applied, &ledger.Compared{Payload: "payload", Rule: rule, Diff: diff}, ledger.DecideMismatch, true},
+		{"an open generation, not compared yet", openGeneration, nil, ledger.DecideStale, false},
 		{"an open generation carries no second payload, whatever covers it", openGeneration,
-			&ledger.Compared{Stored: "payload", Covers: true, Diff: diff}, ledger.DecideMismatch, true},
+			&ledger.Compared{Payload: "payload", Rule: rule, Covers: true, Diff: diff}, ledger.DecideMismatch, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -43,13 +45,13 @@ func TestThePayloadIsComparedBeforeItIsRefused(t *testing.T) {
 			c.before(w)
 			r := w.open()
 			version := w.mutation("a").Version
-			out := w.claim(r, "a", payload("other"), comparing(c.compared))
+			out := w.claimBare(w.claimOf(r, "a", payload("other"), comparing(c.compared)))
 			if out.Decision != c.want {
 				t.Fatalf("%q (%s), want %q", out.Decision, out.Detail, c.want)
 			}
 			m := w.mutation("a")
-			if out.Decision == ledger.DecideCompare && (m.Version != version || out.RunRefused || w.run(r.ID).State != ledger.RunRunning) {
-				t.Errorf("asking to compare changed something: version %d after %d", m.Version, version)
+			if out.Decision == ledger.DecideStale && (m.Version != version || out.RunRefused || w.run(r.ID).State != ledger.RunRunning) {
+				t.Errorf("a stale claim changed something: version %d after %d", m.Version, version)
 			}
 			if !c.kept {
 				return

@@ -19,8 +19,7 @@ const (
 	ItemSkip ItemAction = "skip"
 	// ItemReopen lets runs of the item in again. What is applied stays applied.
 	ItemReopen ItemAction = "reopen"
-	// ItemNewAttempt begins the item anew: its mutations are other ones from then
-	// on, so that all of its work is done once more.
+	// ItemNewAttempt begins the item anew: all of its work is done once more.
 	ItemNewAttempt ItemAction = "new_attempt"
 )
 
@@ -31,11 +30,9 @@ type DecideItem struct {
 	Actor, Reason  string
 	// Version is the item's version that was seen; 0 for any.
 	Version int64
-	// Attempt is the attempt that ends (ItemNewAttempt only, required there), so that
-	// a decision which is repeated raises it once.
+	// Attempt is the one that ends (ItemNewAttempt only, required there): a repeat raises it once.
 	Attempt int
-	// WithMutations skips what a person may skip of the item's mutations first
-	// (ItemSkip only).
+	// WithMutations skips the item's mutations first, as far as a person may (ItemSkip only).
 	WithMutations bool
 }
 
@@ -50,26 +47,20 @@ type ItemChange struct {
 	To      ItemState `json:"to"`
 }
 
-// maxItemChanges is how many decisions an item keeps with itself; the history of the
-// ledger has all of them.
+// maxItemChanges is how many decisions an item keeps with itself; the history has all.
 const maxItemChanges = 50
 
-// skipStep is how many mutations are skipped by one command, which is bounded by the
-// store's transaction. Where records are so long that it's too many, they go one by one.
+// skipStep is how many mutations one command skips; where they are too long for that, one.
 const skipStep = 32
 
-// DecideItem carries out a decision on an item.
+// DecideItem carries out a decision on an item. What is so already stays unchanged.
 //
-// It answers ErrInvalid for a decision that is wrong in itself, ErrNotFound, ErrVersion,
-// ErrAttempt if another attempt is the item's current one, ErrItemBusy while a run of
-// it goes on, ErrItemUnsettled while one of its mutations is unresolved, watching or in
-// flight, and ErrItemState if its state doesn't allow it. Closing what is done, skipping
-// what is skipped and opening what is open changes nothing.
+// It answers ErrInvalid, ErrNotFound, ErrVersion, ErrAttempt for another attempt than the current one,
+// ErrItemBusy while a run of it goes on, ErrItemUnsettled while a mutation of it is unresolved, watching
+// or in flight, and ErrItemState if its state doesn't allow it.
 //
-// WithMutations takes several commands, and nothing is skipped where an undo is unknown or something
-// is under way, with which the item couldn't be. The item admits neither run nor claim from
-// the first one on; after a crash in the middle it waits for a person, and the
-// decision can be repeated.
+// WithMutations takes several commands. From the first on the item admits neither run nor claim. After a
+// crash in the middle it waits for a person, who can repeat the decision.
 func (l *Ledger) DecideItem(ctx context.Context, d DecideItem) (*Item, error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -83,15 +74,7 @@ func (l *Ledger) DecideItem(ctx context.Context, d DecideItem) (*Item, error) {
 			d.Version = barred // What somebody else decided in between was not seen.
 		}
 	}
-	var item *Item
-	err := l.update(ctx, func(c *command) (err error) {
-		item, err = c.decideItem(d)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return item, nil
+	return evaluate(ctx, l, func(c *command) (*Item, error) { return c.decideItem(d) })
 }
 
 // check reports what is wrong with the decision itself.
@@ -111,8 +94,7 @@ func (d DecideItem) check() error {
 	return e.err()
 }
 
-// itemMoves says from which states a decision leads where. Opening what is failed
-// or closing what needs attention isn't among them where it would hide a question.
+// itemMoves says from which states a decision leads where. None of them hides a question.
 var itemMoves = map[ItemAction]struct {
 	from []ItemState
 	to   ItemState
@@ -156,7 +138,7 @@ func (c *command) decideItem(d DecideItem) (*Item, error) {
 	case !allows(item.State, d.Action):
 		return nil, fmt.Errorf("%w: item %q is %s", ErrItemState, item.Item, item.State)
 	}
-	if err := itemSettled(c, item.Workflow, item.Item); err != nil {
+	if err := mayClose(c, item.Workflow, item.Item); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrItemUnsettled, err)
 	}
 	if err := c.answerCause(item, d); err != nil {
@@ -175,8 +157,7 @@ func (c *command) decideItem(d DecideItem) (*Item, error) {
 	return item, c.putItem(item)
 }
 
-// freeItem reads the item, and ends a run of it that is overdue; one that isn't
-// keeps the item busy.
+// freeItem reads the item, and ends a run of it that is overdue; any other keeps it busy.
 func (c *command) freeItem(d DecideItem) (*Item, error) {
 	item, err := c.Item(d.Workflow, d.Item)
 	if err != nil {
@@ -194,31 +175,28 @@ func (c *command) freeItem(d DecideItem) (*Item, error) {
 	return c.Item(d.Workflow, d.Item)
 }
 
-// answers reports whether the decision on an item answers a question that made it wait. Where its
-// runs may go on, a drift, or a world that disagrees, can come up again, and is a person's still; to
-// leave the item out, or to do it anew, leaves nothing that either is about.
+// answers reports whether the decision answers a question that made the item wait. A drift, or a world that
+// disagrees, is answered only by leaving the item out or doing it anew: else it can come up again.
 func (d DecideItem) answers(kind string) bool {
 	over := d.Action == ItemSkip || d.Action == ItemNewAttempt
 	return kind == EscalationMismatch || over && (kind == EscalationDrift || kind == EscalationVerify)
 }
 
-// answerCause closes the questions about what made the item wait, of which the decision on
-// the item is the answer.
+// answerCause closes the questions that made the item wait and that the decision answers.
 func (c *command) answerCause(item *Item, d DecideItem) error {
 	if item.State != ItemNeedsAttention || item.Cause == "" {
 		return nil
 	}
-	keys, err := c.ItemMutations(item.Workflow, item.Item)
+	all, err := mutationsOf(c, item.Workflow, item.Item)
 	if err != nil {
 		return err
 	}
-	for _, key := range keys {
-		if key.ID() != item.Cause {
+	for _, m := range all {
+		if m.ID != item.Cause {
 			continue
 		}
-		m, err := c.Mutation(key)
-		if err != nil || m.Disputed == "" && !slices.ContainsFunc(EscalationKinds(), func(kind string) bool { return d.answers(kind) && m.asks(kind) }) {
-			return err
+		if m.Disputed == "" && !slices.ContainsFunc(EscalationKinds(), func(kind string) bool { return d.answers(kind) && m.asks(kind) }) {
+			return nil
 		}
 		m.Disputed = ""
 		from, mv := m.State, c.at(PersonActor(d.Actor), d.Reason)
@@ -241,10 +219,7 @@ func (c *command) answerCause(item *Item, d DecideItem) error {
 
 // remember appends the decision to both histories.
 func (c *command) remember(item *Item, d DecideItem, from ItemState) {
-	c.Append(Event{
-		At: c.now.Wall, Actor: PersonActor(d.Actor), What: "item_" + string(d.Action), Why: d.Reason,
-		Workflow: item.Workflow, Item: item.Item,
-	})
+	c.tell("item_"+string(d.Action), c.at(PersonActor(d.Actor), d.Reason), Event{Workflow: item.Workflow, Item: item.Item})
 	item.Changes = append(item.Changes, ItemChange{
 		At: c.now.Wall, Actor: PersonActor(d.Actor), What: string(d.Action), Why: d.Reason,
 		Attempt: item.Attempt, From: from, To: item.State,
@@ -254,8 +229,7 @@ func (c *command) remember(item *Item, d DecideItem, from ItemState) {
 	}
 }
 
-// skipMutations skips what may be skipped of an item's mutations, in bounded
-// commands, and returns the version that the item has by the first.
+// skipMutations skips in bounded commands, and returns the item's version after the first.
 func (l *Ledger) skipMutations(ctx context.Context, d DecideItem) (version int64, err error) {
 	var left []Key
 	err = l.update(ctx, func(c *command) error {
@@ -288,8 +262,7 @@ func (l *Ledger) skipSome(ctx context.Context, d DecideItem, keys []Key) error {
 	return nil
 }
 
-// barItem keeps runs and claims from the item while its mutations are skipped, and
-// lists those that may be.
+// barItem lets nobody into the item while its mutations are skipped, and lists those that may be.
 func (c *command) barItem(d DecideItem) (*Item, []Key, error) {
 	item, err := c.freeItem(d)
 	if err != nil || item.State == ItemSkipped {
@@ -298,23 +271,19 @@ func (c *command) barItem(d DecideItem) (*Item, []Key, error) {
 	if !allows(item.State, ItemSkip) {
 		return nil, nil, fmt.Errorf("%w: item %q is %s", ErrItemState, item.Item, item.State)
 	}
-	keys, err := c.ItemMutations(item.Workflow, item.Item)
+	all, err := mutationsOf(c, item.Workflow, item.Item)
 	if err != nil {
 		return nil, nil, err
 	}
 	var skippable []Key
-	for _, key := range keys {
-		m, err := c.Mutation(key)
-		if err != nil {
-			return nil, nil, err
-		}
+	for _, m := range all {
 		switch {
 		case m.State == InFlight, m.Watching, m.Undo != nil && m.Unresolved():
 			// Nothing of the item is skipped, as the item couldn't be afterwards.
 			return nil, nil, fmt.Errorf("%w: mutation %s is %s", ErrItemUnsettled, m.ID, m.State)
 		case m.Undo == nil && allowedToPerson(m, OnSkip):
 			// What is owed is waived one by one: what it would take back is there.
-			skippable = append(skippable, key)
+			skippable = append(skippable, m.Key)
 		}
 	}
 	if len(skippable) == 0 {

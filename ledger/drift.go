@@ -8,10 +8,8 @@ import (
 	"time"
 )
 
-// Drift says what happens when a re-run claims a new identity of an operation
-// although it has not asked again for what an earlier run of the item did: it has
-// probably changed its mind about what it is doing. The zero value is read as
-// DriftWarn.
+// Drift says what follows if a re-run claims a new identity of an operation before it asked for what an
+// earlier run did. The zero value is read as DriftWarn.
 type Drift string
 
 const (
@@ -23,20 +21,19 @@ const (
 	DriftAllow Drift = "allow"
 )
 
-// drift looks whether the claim of a new mutation drifts, and if so refuses it or
-// returns what to note.
+// drift refuses a new mutation that drifts, or returns what to note of it.
 func (c *claiming) drift() (*Claimed, string, error) {
 	operation := c.q.Record.Connector + "/" + c.q.Record.Operation
 	if c.run == nil || c.item == nil || c.q.Drift == DriftAllow ||
 		slices.Contains(c.run.Steady, operation) || c.driftAccepted() {
 		return nil, "", nil
 	}
-	unasked, settled, err := c.unasked()
+	unasked, complete, err := c.unasked()
 	if err != nil {
 		return nil, "", err
 	}
 	if len(unasked) == 0 {
-		if settled {
+		if complete {
 			c.steady(operation)
 		}
 		return nil, "", nil
@@ -53,8 +50,7 @@ func (c *claiming) drift() (*Claimed, string, error) {
 	return refusal, "", err
 }
 
-// driftAccepted reports whether a person accepted the drifts of the operation, under its own
-// name or the one that the record they were asked about has.
+// driftAccepted reports whether a person accepted drifts of the operation, under any of its names.
 func (c *claiming) driftAccepted() bool {
 	return slices.ContainsFunc(c.item.Drifts, func(accepted string) bool {
 		name, ours := strings.CutPrefix(accepted, c.q.Record.Connector+"/")
@@ -67,8 +63,7 @@ func (c *claiming) names(operation string) bool {
 	return operation == c.q.Record.Operation || slices.Contains(c.q.Was, operation)
 }
 
-// steady notes that the run needs no further look at the operation. A run of many
-// items, each of which is small, is looked at each time.
+// steady notes that the run is looked at no more; a run of many items is looked at each time.
 func (c *claiming) steady(operation string) {
 	if !c.run.Many() {
 		c.run.Steady = append(c.run.Steady, operation)
@@ -76,27 +71,23 @@ func (c *claiming) steady(operation string) {
 	}
 }
 
-// unasked are the mutations of the operation that an earlier run of the item applied
-// and that this run has not asked for; settled says that their number can't grow.
-func (c *claiming) unasked() (list []*Mutation, settled bool, err error) {
+// unasked are mutations of the operation, applied by an earlier run, that this run has not asked for.
+// complete says that their number can't grow.
+func (c *claiming) unasked() (list []*Mutation, complete bool, err error) {
 	if c.item.noMutations() {
 		return nil, true, nil
 	}
-	keys, err := c.ItemMutations(c.q.Workflow, c.q.Item)
+	all, err := mutationsOf(c, c.q.Workflow, c.q.Item)
 	if err != nil {
 		return nil, false, err
 	}
-	settled = true
-	for _, key := range keys {
-		m, err := c.Mutation(key)
-		if err != nil {
-			return nil, false, err
-		}
+	complete = true
+	for _, m := range all {
 		if !c.names(m.Operation) || m.Connector != c.q.Record.Connector || m.Attempt != c.q.Attempt || m.Run == c.run.ID {
 			continue
 		}
 		if c.mayApply(m) {
-			settled = false
+			complete = false
 		}
 		if m.State != Applied {
 			continue
@@ -109,11 +100,10 @@ func (c *claiming) unasked() (list []*Mutation, settled bool, err error) {
 			list = append(list, m)
 		}
 	}
-	return list, settled, nil
+	return list, complete, nil
 }
 
-// mayApply reports whether m may turn out to be applied without any run asking for it: it is
-// being sent, unknown, queued to be sent by itself, or accepted.
+// mayApply reports whether m may become applied without any run asking for it.
 func (c *command) mayApply(m *Mutation) bool {
 	return m.State == InFlight || m.Unresolved() || m.Queued() || m.Watching || c.sending(m, 0)
 }
@@ -127,8 +117,7 @@ func (c *claiming) askedFor(m *Mutation) (bool, error) {
 	return d != nil, err
 }
 
-// nearest is the mutation whose identity has most in common with the claim's, the
-// oldest of several.
+// nearest is the mutation whose identity has most in common with the claim's, the oldest first.
 func (c *claiming) nearest(list []*Mutation) *Mutation {
 	best, most := list[0], -1
 	for _, m := range list {
@@ -147,31 +136,30 @@ func (c *claiming) nearest(list []*Mutation) *Mutation {
 
 // turned says what changed between the identity of m and that of the claim.
 func (c *claiming) turned(m *Mutation) string {
-	names := slices.Collect(maps.Keys(m.Identity))
-	names = slices.AppendSeq(names, maps.Keys(c.q.Record.Identity))
-	slices.Sort(names)
 	var out []string
-	for _, name := range slices.Compact(names) {
-		was, is := m.Identity[name], c.q.Record.Identity[name]
+	differs := func(what, was, is string) {
 		switch {
 		case was == is:
 		case was == "":
-			out = append(out, "identity."+name+" was not there, is "+is)
+			out = append(out, what+" was not there, is "+is)
 		case is == "":
-			out = append(out, "identity."+name+" was "+was+", is gone")
+			out = append(out, what+" was "+was+", is gone")
 		default:
-			out = append(out, "identity."+name+" was "+was+", is "+is)
+			out = append(out, what+" was "+was+", is "+is)
 		}
 	}
-	for what, pair := range map[string][2]string{"subkey": {m.Subkey, c.q.Record.Subkey}, "account": {m.Account, c.q.Record.Account}} {
-		if pair[0] != pair[1] {
-			out = append(out, fmt.Sprintf("%s was %q, is %q", what, pair[0], pair[1]))
-		}
+	names := map[string]string{}
+	maps.Copy(names, m.Identity)
+	maps.Copy(names, c.q.Record.Identity)
+	for name := range names {
+		differs("identity."+name, m.Identity[name], c.q.Record.Identity[name])
 	}
-	slices.Sort(out)
+	differs("subkey", m.Subkey, c.q.Record.Subkey)
+	differs("account", m.Account, c.q.Record.Account)
 	if len(out) == 0 {
 		return "the host differs"
 	}
+	slices.Sort(out)
 	return strings.Join(out, "; ")
 }
 
@@ -190,9 +178,7 @@ func (c *claiming) refuseDrift(old *Mutation, words string) (*Claimed, error) {
 	return out, c.needAttention(old, out.Detail)
 }
 
-// acceptDrift is a person's word that the item's script may go on with other
-// identities of the operation than those of its earlier runs. It is about the attempt of m:
-// if the item has another one since, nobody asked about that.
+// acceptDrift lets the item's runs ask for other identities of the operation. It is about the attempt of m.
 func (c *command) acceptDrift(m *Mutation) error {
 	item, err := c.Item(m.Workflow, m.Item)
 	if err != nil || item.Attempt != m.Attempt {
@@ -213,15 +199,13 @@ type answer struct {
 	key Key
 }
 
-// Answering notes, for as long as the process lives or until Deliver, that the run
-// is being answered with a mutation that another one made: what it asks for next
-// comes after that.
+// Answering notes that the run is being answered with another run's mutation, until Deliver: what it asks
+// for next comes after that.
 func (l *Ledger) Answering(run string, key Key) {
 	l.answers.Store(answer{run, key}, true)
 }
 
-// Undelivered notes that an answer of which Answering was told didn't reach the run
-// whole, without waiting. It asked for it all the same.
+// Undelivered notes, without waiting, that such an answer didn't arrive whole; it was asked for.
 func (l *Ledger) Undelivered(run string, key Key) {
 	l.note(func(tx Tx, at time.Time) error {
 		defer l.answers.Delete(answer{run, key})

@@ -30,8 +30,7 @@ const (
 	EffectAccept
 	// EffectClose closes the open escalations that the trigger answers.
 	EffectClose
-	// EffectRedispatch queues the record to be sent again by itself. Every other move
-	// takes it out of that queue, but for those of EffectKeepQueue.
+	// EffectRedispatch queues the record to be sent again by itself. Moves without EffectKeepQueue end that.
 	EffectRedispatch
 	// EffectWatch keeps the 202 and lets the runner follow it.
 	EffectWatch
@@ -51,13 +50,7 @@ func (e Effects) Has(g Effects) bool { return e&g == g }
 
 // String joins the effects in prose.
 func (e Effects) String() string {
-	var names []string
-	for i, name := range effectNames {
-		if e&(1<<i) != 0 {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, "; ")
+	return strings.Join(namesOf(uint64(e), effectNames[:]), "; ")
 }
 
 // move is what a row needs to be carried out on a record.
@@ -69,8 +62,7 @@ type move struct {
 	tooLarge bool
 }
 
-// apply carries the row out on m. The caller has put the answer at hand into
-// m.Result, the time of the next try into m.NextTryAt, and adds the dispatch.
+// apply carries the row out on m, which has the answer and the next try already. The caller adds the dispatch.
 func (m *Mutation) apply(r Row, mv move) error {
 	if r.Effects.Has(EffectAnswer) {
 		m.ResultState = ResultKnown
@@ -108,8 +100,7 @@ func (m *Mutation) apply(r Row, mv move) error {
 		shown := m.asked()
 		m.closeAsked(func(kind string) bool { return answers(r.On, kind, shown) }, mv)
 		if r.On != OnAcknowledge && answers(r.On, EscalationMismatch, shown) {
-			// What was refused is no answer to what is asked later. To acknowledge it decides
-			// nothing about it.
+			// What was refused is no answer to what is asked later. Acknowledging decides nothing about it.
 			m.Disputed = ""
 		}
 	}

@@ -15,13 +15,11 @@ type ending struct {
 	// cause is the ID of the mutation that ended it, if one did.
 	cause string
 	actor string
-	// failed makes the item failed: the run ends aborted after a definite
-	// failure, or by finish with outcome failed.
+	// failed makes the item failed: a definite failure, or finish with outcome failed.
 	failed bool
 }
 
-// end ends r, which must not have ended yet. A run that ends in its grace ends
-// after a definite failure, whatever ended it, and a person is asked as at the grace's end.
+// end ends a run that goes on. In its grace it ends by a definite failure, of which a person is asked.
 func (c *command) end(r *Run, e ending) error { return c.endBy(r, e, r.FailingKey) }
 
 // endBy is end by a definite failure of the mutation of this key, nil for none.
@@ -38,10 +36,7 @@ func (c *command) endBy(r *Run, e ending, key *Key) error {
 	if err := c.putRun(r); err != nil {
 		return fmt.Errorf("ending run %s: %w", r.ID, err)
 	}
-	c.Append(Event{
-		At: c.now.Wall, Actor: e.actor, What: "run_" + string(e.state), Why: e.reason,
-		Mutation: e.cause, Run: r.ID, Workflow: r.Workflow, Item: r.Item,
-	})
+	c.tell("run_"+string(e.state), c.at(e.actor, e.reason), Event{Mutation: e.cause, Run: r.ID, Workflow: r.Workflow, Item: r.Item})
 	if r.Many() {
 		return c.failItemOf(r, e, key)
 	}
@@ -56,27 +51,21 @@ func (c *command) endBy(r *Run, e ending, key *Key) error {
 	return c.putItem(item)
 }
 
-// onRun evaluates fn on a run that has not ended; one that has is returned as it
-// is, which makes ending idempotent.
+// onRun evaluates fn on a run that goes on; one that has ended is returned as it is.
 func (l *Ledger) onRun(ctx context.Context, id string, fn func(*command, *Run) error) (*Run, error) {
-	var r *Run
-	err := l.update(ctx, func(c *command) (err error) {
-		if r, err = c.Run(id); err != nil {
-			return fmt.Errorf("run %s: %w", id, err)
+	return evaluate(ctx, l, func(c *command) (*Run, error) {
+		r, err := c.Run(id)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("run %s: %w", id, err)
+		case r.State.Ended():
+			return r, nil
 		}
-		if r.State.Ended() {
-			return nil
-		}
-		return fn(c, r)
+		return r, fn(c, r)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
 }
 
-// EndRun ends a run from outside: `runs end`, a takeover, a time limit. A run
-// that has ended is returned as it is.
+// EndRun ends a run from outside, such as `runs end`. One that has ended is returned as it is.
 func (l *Ledger) EndRun(ctx context.Context, id string, class Class, reason, actor string) (*Run, error) {
 	if reason == "" || actor == "" {
 		return nil, invalid("ending a run needs a reason and an actor")
@@ -86,10 +75,8 @@ func (l *Ledger) EndRun(ctx context.Context, id string, class Class, reason, act
 	})
 }
 
-// RefuseRun ends a managed run one of whose requests was refused because of a
-// stop: it has seen the world with a hole in it, also after the stop is lifted.
-// The run is aborted with class transient; cause is the ID of the mutation that
-// stops the scope. A run that has ended is returned as it is.
+// RefuseRun ends a managed run of which a request was refused because of a stop: what it saw of the world has
+// a hole in it. cause is the ID of the mutation that stops. A run that has ended is returned as it is.
 func (l *Ledger) RefuseRun(ctx context.Context, id, why, cause string) (*Run, error) {
 	return l.onRun(ctx, id, func(c *command, r *Run) error { return c.refuse(r, why, cause) })
 }
@@ -98,10 +85,8 @@ func (c *command) refuse(r *Run, why, cause string) error {
 	return c.end(r, ending{RunAborted, ClassTransient, why, cause, ActorProxy, false})
 }
 
-// FailRun gives a run its share of a definite failure that another run's
-// dispatch met and that it joined: as its own on_failure says, the run is
-// aborted, enters or stays in its grace, or goes on. A run that has ended is
-// returned as it is.
+// FailRun lets a run meet the failure of another run's dispatch that it joined, as its on_failure says. A run
+// that has ended is returned as it is.
 func (l *Ledger) FailRun(
 	ctx context.Context, id string, key Key, digest string, class Class, reason string, unauthorized bool,
 ) (*Run, error) {
@@ -121,10 +106,9 @@ type failure struct {
 
 // fail makes r meet a definite failure:
 //
-//  1. on_failure return: the script is told, the run goes on;
-//  2. transient or 401: the run is failing until its grace is over, which
-//     neither a further failure nor a success of another mutation extends;
-//  3. anything else, or no grace left: the run is aborted and the item failed.
+//  1. on_failure return: the script is told, and the run goes on;
+//  2. transient or 401: the run is failing for a grace that nothing extends;
+//  3. else, or without grace: the run is aborted and the item failed.
 func (c *command) fail(r *Run, f failure) error {
 	if r.OnFailure == FailureReturn {
 		return nil
@@ -179,8 +163,7 @@ func (c *command) pause(runID string, m *Mutation, why string) (*Run, error) {
 	return r, c.end(r, ending{RunPausedReconciliation, ClassIndeterminate, why, m.ID, ActorProxy, false})
 }
 
-// Heartbeat moves the run's time limit to ttl from now. ErrRunEnded, with the
-// run, if it has ended.
+// Heartbeat moves the run's time limit to ttl from now; ErrRunEnded if it has ended.
 func (l *Ledger) Heartbeat(ctx context.Context, id string, ttl time.Duration) (*Run, error) {
 	if ttl <= 0 {
 		return nil, invalid("ttl %s is not positive", ttl)
@@ -203,8 +186,7 @@ func (c *command) overdue(r *Run) bool {
 	return !r.State.Ended() && r.Closing == "" && (over(c.now, r.ExpiresAt) || over(c.now, r.FailingUntil))
 }
 
-// expire ends a run that is overdue: with the failure whose grace is over, else
-// with its time limit.
+// expire ends an overdue run by the failure of its grace, else by its time limit.
 func (c *command) expire(r *Run) error {
 	if r.State == RunFailing {
 		return c.end(r, ending{RunAborted, r.Class, r.Reason, r.Cause, ActorProxy, true})
@@ -228,10 +210,8 @@ func (c *command) escalateGrace(r *Run) error {
 	return c.store(m, m.State, "escalated", mv, "", "")
 }
 
-// ExpireRuns ends every run whose time limit or grace is over, goes on with those whose
-// finishing was interrupted, and returns how many. It looks at no run that is over, of
-// which a ledger holds ever more. Runs that could not be ended are tried again by the next
-// call; their errors are joined.
+// ExpireRuns ends the runs whose time limit or grace is over, goes on with those whose finishing was
+// interrupted, and returns how many. What failed is tried again by the next call; its errors are joined.
 func (l *Ledger) ExpireRuns(ctx context.Context) (int, error) {
 	running, err := l.Running()
 	if err != nil {

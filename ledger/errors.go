@@ -3,6 +3,9 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"strings"
+
+	"keep-proxy/internal/names"
 )
 
 // Errors of a Store.
@@ -15,15 +18,13 @@ var (
 	ErrEvidence = errors.New("the object is evidence for another mutation")
 	// ErrUnavailable: the store can't commit; nothing may be sent on its word.
 	ErrUnavailable = errors.New("ledger unavailable")
-	// ErrLowSpace: too little free disk; new mutations are refused before they
-	// are claimed. It is an ErrUnavailable.
+	// ErrLowSpace: too little free disk for new mutations. It is an ErrUnavailable.
 	ErrLowSpace = fmt.Errorf("%w: low disk space", ErrUnavailable)
 	// ErrBodyDropped: retention removed the content, or its loss was accepted.
 	ErrBodyDropped = errors.New("the content was dropped by retention or by an accepted loss")
 )
 
-// Errors of opening a Store. Each refuses to start, and its text names the
-// command that goes on deliberately.
+// Errors of opening a Store. Each text names the command that goes on deliberately.
 var (
 	// ErrLocked: another process has the ledger open.
 	ErrLocked = errors.New("ledger in use")
@@ -59,7 +60,7 @@ var (
 	ErrAttempt = errors.New("not the current attempt")
 	// ErrBlocked: the scope is stopped by an unresolved mutation.
 	ErrBlocked = errors.New("stopped by an unresolved mutation")
-	// ErrRunUnfinished: a mutation of the run isn't settled.
+	// ErrRunUnfinished: a mutation of the run keeps it from finishing.
 	ErrRunUnfinished = errors.New("the run is unfinished")
 	// ErrRunEnded: the run is over.
 	ErrRunEnded = errors.New("the run is over")
@@ -98,3 +99,66 @@ func (e *BlockedError) Error() string {
 
 // Unwrap makes it an ErrBlocked.
 func (e *BlockedError) Unwrap() error { return ErrBlocked }
+
+// Fault is what is wrong with one field of a decision, named as in JSON, and how to mend it.
+type Fault struct{ Field, What, How string }
+
+// InvalidError is the refusal of a decision that is wrong whatever the record says.
+type InvalidError struct{ Faults []Fault }
+
+// Error names each field.
+func (e *InvalidError) Error() string {
+	parts := []string{ErrInvalid.Error()}
+	for _, f := range e.Faults {
+		parts = append(parts, f.Field+": "+f.What)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Unwrap makes it an ErrInvalid.
+func (e *InvalidError) Unwrap() error { return ErrInvalid }
+
+// add collects a fault where wrong holds.
+func (e *InvalidError) add(wrong bool, field, what, how string) {
+	if wrong {
+		e.Faults = append(e.Faults, Fault{field, what, how})
+	}
+}
+
+// err is nil without any fault.
+func (e *InvalidError) err() error {
+	if len(e.Faults) == 0 {
+		return nil
+	}
+	return e
+}
+
+// maxReason is the longest reason, in bytes.
+const maxReason = 2000
+
+// TextFault says what is wrong with a text that people read, which may have several lines.
+func TextFault(text string) (what, how string) {
+	switch {
+	case len(text) > maxReason:
+		return fmt.Sprintf("longer than %d bytes", maxReason), "shorten it"
+	case !names.Shown(strings.NewReplacer("\n", " ", "\t", " ").Replace(text)):
+		return "control characters", "leave them out"
+	}
+	return "", ""
+}
+
+// CheckDecision refuses a decision that says no reason, or not whose it is.
+func CheckDecision(actor, reason string) error {
+	var e InvalidError
+	e.decided(actor, reason)
+	return e.err()
+}
+
+func (e *InvalidError) decided(actor, reason string) {
+	missing := strings.TrimSpace(reason) == ""
+	e.add(missing, "reason", "missing", "say why, for whoever reads the history")
+	what, how := TextFault(reason)
+	e.add(!missing && what != "", "reason", what, how)
+	what, how = names.Fault(actor)
+	e.add(what != "", "actor", what, how)
+}

@@ -1,35 +1,30 @@
 package ledger
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"time"
+)
 
-// MarkCommitted records that success is known before the whole answer is: from
-// then on absence, "it did not happen" and every further dispatch are closed. A
-// record that is committed, applied or skipped already is returned as it is.
+// MarkCommitted records a success before its whole answer is known: absence, "it did not happen" and further
+// dispatches are closed. A record that is committed, applied or skipped is returned as it is.
 func (l *Ledger) MarkCommitted(ctx context.Context, key Key, dispatchID string, status int) (*Mutation, error) {
-	var m *Mutation
-	err := l.update(ctx, func(c *command) (err error) {
-		var d *Dispatch
-		if m, d, err = c.fenced(key, dispatchID); err != nil {
-			return err
-		}
-		if m.Committed || m.State == Applied || m.State == Skipped {
-			return nil
+	return evaluate(ctx, l, func(c *command) (*Mutation, error) {
+		m, d, err := c.fenced(key, dispatchID)
+		if err != nil || m.Committed || m.State == Applied || m.State == Skipped {
+			return m, err
 		}
 		d.Head, d.Status = true, status
 		from, mv := m.State, c.at(ActorProxy, "the answer's head says success")
 		if err := c.move(m, OnCommitted, c.facts(m, d, 0), mv); err != nil {
-			return err
+			return nil, err
 		}
 		if err := c.store(m, from, OnCommitted, mv, dispatchID, ""); err != nil || m.State == InFlight {
-			return err
+			return m, err
 		}
 		_, err = c.afterMove(m, d.Run, false, false)
-		return err
+		return m, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
 }
 
 // fenced loads a record and the dispatch of it that this process sends.
@@ -50,33 +45,25 @@ func (c *command) fenced(key Key, dispatchID string) (*Mutation, *Dispatch, erro
 	return m, d, nil
 }
 
-// Finish records the end of a dispatch, and moves its record by the table:
+// Finish records the end of a dispatch, and moves record and run by the table:
 //
-//  1. a success with its whole answer settles the record, also as a late one of
-//     an older dispatch; while a newer one is in flight it makes it committed;
+//  1. a success with its whole answer ends the record as applied, of an older dispatch too; while a newer
+//     one is in flight it makes it committed;
 //  2. a success without its answer makes it committed, and asks for the result;
-//  3. any other verdict counts only for the newest dispatch; of an older one
-//     only the end is recorded;
+//  3. any other verdict of an older dispatch is recorded only;
 //  4. while an earlier dispatch is unresolved, a failure leaves it unknown.
 //
-// The run that sent it goes on, fails or is paused in the same transaction. Only
-// the process that owns the dispatch may finish it, and a verdict is given once,
-// except that a success may follow an uncertain one.
+// Only the dispatch's process may finish it, once; but a success may follow an uncertain end.
 func (l *Ledger) Finish(ctx context.Context, f Finish) (Finished, error) {
 	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.finish(&f) })
 }
 
 // finishing evaluates fn and gathers its answer.
 func (l *Ledger) finishing(ctx context.Context, fn func(*command) (*Mutation, *Run, error)) (Finished, error) {
-	var out Finished
-	err := l.update(ctx, func(c *command) (err error) {
+	return evaluate(ctx, l, func(c *command) (out Finished, err error) {
 		out.Mutation, out.Run, err = fn(c)
-		return err
+		return out, err
 	})
-	if err != nil {
-		return Finished{}, err
-	}
-	return out, nil
 }
 
 func (c *command) finish(f *Finish) (*Mutation, *Run, error) {
@@ -100,8 +87,7 @@ func (c *command) finish(f *Finish) (*Mutation, *Run, error) {
 	return c.moveByEnd(m, d, f, on, known)
 }
 
-// outdoes reports whether a dispatch that was given the old verdict may still be
-// given the new one: only success may follow, and only what tells more.
+// outdoes reports whether a dispatch with the old verdict may be given this one: a success that tells more.
 func outdoes(verdict, old Verdict) bool {
 	switch verdict {
 	case VerdictApplied:
@@ -113,8 +99,7 @@ func outdoes(verdict, old Verdict) bool {
 	}
 }
 
-// verdict reads the verdict as strictly as the rest of the finish allows: a
-// success without an answer is a committed one, and an unknown word is uncertain.
+// verdict is the verdict as far as the rest proves it: a success without an answer is a committed one.
 func (f *Finish) verdict() Verdict {
 	switch v := f.Dispatch.Verdict; v {
 	case VerdictFailed, VerdictNotSent, VerdictUncertain:
@@ -146,11 +131,10 @@ func (c *command) recordEnd(d *Dispatch, f *Finish, verdict Verdict) {
 	*d = seen
 }
 
-// ended names the trigger of the dispatch's end, "" if the record stays as it is,
-// and the facts that come with it.
+// ended names the trigger of the dispatch's end, "" if the record stays as it is, and its facts.
 func (c *command) ended(m *Mutation, d *Dispatch, f *Finish) (Trigger, Facts) {
 	newest := m.Current().ID == d.ID
-	known := FactInline.If(f.Pending)
+	known := FactInline.If(f.Inline)
 	switch {
 	case m.State == Skipped, m.State == Applied && (m.ResultState == ResultKnown || len(m.Obligations) > 0):
 		// Of what is taken back, no answer is kept: it may be of just that.
@@ -195,9 +179,8 @@ func (c *command) keepEnd(m *Mutation, d *Dispatch) (*Mutation, *Run, error) {
 	return m, r, err
 }
 
-// closeResends ends resending after a failure verdict to a resend, or after the
-// last one. One that was proven not sent told nothing and used nothing up: an
-// upstream that can't be reached must not end in a question to a person.
+// closeResends ends resending after a failed resend, or the last one. One that was not sent doesn't count: an
+// upstream that can't be reached is no question to a person.
 func (m *Mutation) closeResends(d *Dispatch) {
 	if d.Resend && d.Verdict == VerdictNotSent && m.ResendTries > 0 {
 		m.ResendTries--
@@ -211,8 +194,7 @@ func (m *Mutation) closeResends(d *Dispatch) {
 func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *Finish, on Trigger, known Facts) (*Mutation, *Run, error) {
 	tooLarge := f.TooLarge
 	if (d.Verdict == VerdictApplied || d.Verdict == VerdictAccepted) && !tooLarge {
-		m.keepResult(f.Result, "answer")
-		if err := c.keepBody(&m.Result.Body, f.Body); err != nil {
+		if err := c.keepResult(m, f.Result, "answer", f.Body); err != nil {
 			return nil, nil, err
 		}
 	} else if on == OnLateSuccess {
@@ -249,18 +231,14 @@ func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *Finish, on Trigger, kno
 }
 
 // keepResult takes the answer at hand.
-func (m *Mutation) keepResult(r *Result, source string) {
-	kept := *r
-	if kept.Source == "" {
-		kept.Source = source
-	}
-	m.Result = &kept
+func (c *command) keepResult(m *Mutation, r *Result, source string, body []byte) error {
+	m.Result = copied(r)
+	m.Result.Source = cmp.Or(r.Source, source)
+	return c.keepBody(&m.Result.Body, body)
 }
 
-// escalateFailure asks a person about a failure that no retry and no repair can
-// make right; it stops nothing. About the mutation that a run's grace is for it is asked
-// at the end of the grace, as a refreshed token settles most of them; no other may be
-// claimed again in it.
+// escalateFailure asks a person about a failure that no retry makes right; it stops nothing. In a run's grace
+// it is asked at the end of that, as a refreshed token mends most of them.
 func (m *Mutation) escalateFailure(mv move) {
 	if m.State != Failed {
 		return
@@ -304,4 +282,49 @@ func (c *command) runOf(id string) (*Run, error) {
 		return nil, nil
 	}
 	return found(c.Run(id))
+}
+
+// Park ends the inline try of a judged record without an outcome: it becomes needs_reconcile (due at
+// nextTryAt), indeterminate, or applied without a result. Unless it is applied, its run is paused. dispatchID
+// is
+// the newest dispatch. A record that is not in flight is returned as it is.
+func (l *Ledger) Park(
+	ctx context.Context, key Key, dispatchID string, nextTryAt time.Time, reason string,
+) (Finished, error) {
+	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) {
+		m, d, err := c.fenced(key, dispatchID)
+		if err != nil {
+			return nil, nil, err
+		}
+		if m.State != InFlight {
+			r, err := c.runOf(d.Run)
+			return m, r, err
+		}
+		if c.sending(m, 0) || m.Current().ID != d.ID {
+			return nil, nil, &NotAllowedError{State: m.State, On: OnUnknown, Reason: "a dispatch has no verdict yet"}
+		}
+		return c.giveUpInline(m, d, nextTryAt, reason)
+	})
+}
+
+// giveUpInline moves a judged record out of flight.
+func (c *command) giveUpInline(m *Mutation, d *Dispatch, nextTryAt time.Time, reason string) (*Mutation, *Run, error) {
+	from, mv := m.State, c.at(ActorProxy, reason)
+	m.NextTryAt, m.Reason = nextTryAt, reason
+	if err := c.move(m, m.withoutAnswer(OnUnknown), c.facts(m, d, FactResult), mv); err != nil {
+		return nil, nil, err
+	}
+	r, err := c.afterMove(m, d.Run, false, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m, r, c.store(m, from, OnUnknown, mv, d.ID, d.Error)
+}
+
+// withoutAnswer is on, or the late success whose answer an earlier dispatch left.
+func (m *Mutation) withoutAnswer(on Trigger) Trigger {
+	if m.Committed && m.ResultState != ResultNone {
+		return OnLateSuccess
+	}
+	return on
 }

@@ -13,23 +13,16 @@ const (
 	OutcomeFailed = "failed"
 )
 
-// FinishRun ends a run as its host reports it.
+// FinishRun ends a run as its host reports it. The same outcome again returns the run as it is. Any other run
+// that has ended answers ErrRunEnded.
 //
-// Done is refused with ErrRunUnfinished unless the run is running and each of
-// its mutations is applied, skipped, or failed with its answer delivered under
-// on_failure return or as a 307 or 308; callers wait for those in flight first.
-// It closes the item too, unless keepOpen is set; then no mutation of the
-// item, whichever run made it, may be unresolved, watching or in flight. An item that
-// came to wait for a person meanwhile goes on waiting.
+// Done is ErrRunUnfinished unless the run is running and its mutations are applied, skipped, or failed with
+// the answer delivered (on_failure return, 307, 308). It closes the item too, unless keepOpen is set or a
+// person is asked there; then no mutation of the item may be unresolved, watching or in flight. A run of many
+// items takes several commands.
 //
-// A run of many items is finished in several commands; see Items.
-//
-// Failed aborts the run, whatever its mutations, and the item becomes failed; with many
-// items each stays open. A run that is failing is aborted for what it failed by, as at the
-// end of its grace, so that its class says whether starting it again makes sense.
-// Finishing again with the same outcome returns the run as it is, and so does finishing as
-// failed what ended in its grace; any other run that has ended answers ErrRunEnded. One that is over
-// unrecorded (see Unrecorded) is ended before that.
+// Failed aborts the run, and the item becomes failed, but those of many stay open. A run that is failing is
+// aborted by what it failed by. What the run is over by, unrecorded, comes first.
 func (l *Ledger) FinishRun(ctx context.Context, id, outcome string, keepOpen bool) (*Run, error) {
 	if outcome != OutcomeDone && outcome != OutcomeFailed {
 		return nil, invalid("outcome %q: want done or failed", outcome)
@@ -37,28 +30,24 @@ func (l *Ledger) FinishRun(ctx context.Context, id, outcome string, keepOpen boo
 	if err := l.endUnrecorded(ctx, id); err != nil {
 		return nil, err
 	}
-	var r *Run
 	many := false
-	err := l.update(ctx, func(c *command) (err error) {
-		if r, err = c.Run(id); err != nil {
-			return fmt.Errorf("run %s: %w", id, err)
+	r, err := evaluate(ctx, l, func(c *command) (*Run, error) {
+		r, err := c.Run(id)
+		if err != nil {
+			return nil, fmt.Errorf("run %s: %w", id, err)
 		}
 		if many = r.Many() && outcome == OutcomeDone; many {
-			return nil
+			return r, nil
 		}
-		return c.finishRun(r, outcome, keepOpen)
+		return r, c.finishRun(r, outcome, keepOpen)
 	})
-	switch {
-	case err != nil:
-		return nil, err
-	case many:
+	if err == nil && many {
 		return l.finishMany(ctx, id, keepOpen)
 	}
-	return r, nil
+	return r, err
 }
 
-// endUnrecorded ends a run that is over although its record can't say so yet, by what ended it: how its
-// host reports it says nothing of that.
+// endUnrecorded ends a run that is over unrecorded, by what ended it, whatever its host reports.
 func (l *Ledger) endUnrecorded(ctx context.Context, id string) error {
 	over, is := l.unrecorded.Over(id)
 	if !is {
@@ -78,7 +67,7 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	case r.State == RunAborted && outcome == OutcomeFailed && (r.Reason == FinishedAsFailed || r.FailingKey != nil):
 		return nil
 	case r.State.Ended() && outcome == OutcomeDone:
-		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
+		return unfinished(r)
 	case r.State.Ended():
 		return fmt.Errorf("%w: it is %s", ErrRunEnded, r.State)
 	case outcome == OutcomeFailed && r.State == RunFailing:
@@ -86,14 +75,14 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	case outcome == OutcomeFailed:
 		return c.end(r, ending{RunAborted, ClassLogic, FinishedAsFailed, r.Cause, ActorProxy, true})
 	case r.State != RunRunning:
-		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
+		return unfinished(r)
 	}
 	keepOpen = keepOpen || r.ItemDone
-	if err := runSettled(c, r); err != nil {
+	if err := mayFinish(c, r); err != nil {
 		return err
 	}
 	if !keepOpen {
-		if err := itemSettled(c, r.Workflow, r.Item); err != nil {
+		if err := mayClose(c, r.Workflow, r.Item); err != nil {
 			return err
 		}
 	}
@@ -112,9 +101,8 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	return c.putItem(item)
 }
 
-// runSettled reports why a mutation of the run keeps it from finishing: one that it sent, or
-// one of an earlier run whose answer it was given.
-func runSettled(v View, r *Run) error {
+// mayFinish reports which mutation keeps the run from finishing: its own, or one whose answer it was given.
+func mayFinish(v View, r *Run) error {
 	keys, err := v.RunMutations(r.ID)
 	if err != nil {
 		return err
@@ -132,7 +120,7 @@ func runSettled(v View, r *Run) error {
 		if err != nil {
 			return err
 		}
-		ok, err := settledFor(v, r, m)
+		ok, err := letsFinish(v, r, m)
 		if err != nil {
 			return err
 		}
@@ -143,8 +131,8 @@ func runSettled(v View, r *Run) error {
 	return nil
 }
 
-// settledFor reports whether m lets its run finish.
-func settledFor(v View, r *Run, m *Mutation) (bool, error) {
+// letsFinish reports whether m lets its run finish.
+func letsFinish(v View, r *Run, m *Mutation) (bool, error) {
 	switch m.State {
 	case Applied, Skipped:
 		return true, nil
@@ -160,17 +148,13 @@ func settledFor(v View, r *Run, m *Mutation) (bool, error) {
 	}
 }
 
-// itemSettled reports why a mutation keeps the item from being closed.
-func itemSettled(v View, workflow, item string) error {
-	keys, err := v.ItemMutations(workflow, item)
+// mayClose reports why a mutation keeps the item from being closed.
+func mayClose(v View, workflow, item string) error {
+	all, err := mutationsOf(v, workflow, item)
 	if err != nil {
 		return err
 	}
-	for _, key := range keys {
-		m, err := v.Mutation(key)
-		if err != nil {
-			return err
-		}
+	for _, m := range all {
 		if m.State == InFlight || m.Watching || m.Unresolved() {
 			return fmt.Errorf("%w: mutation %s is %s", ErrRunUnfinished, m.ID, m.State)
 		}

@@ -8,10 +8,8 @@ import (
 	"time"
 )
 
-// Gap is a time of which the ledger knows nothing: an older copy was restored, or a
-// loss was accepted. Whatever is not in the ledger may have been sent in it. While the
-// gap is open, a mutation that would be sent, and may have been sent in the gap, becomes
-// one whose outcome is unknown: it is asked about, or a person is.
+// Gap is a time of which the ledger knows nothing: an older copy was restored, or a loss was accepted. While
+// it is open, a mutation that would be sent and may have been sent in it counts as unknown.
 type Gap struct {
 	// Number counts from 1.
 	Number int `cbor:"1,keyasint" json:"number"`
@@ -58,8 +56,7 @@ func (g *Gap) Open() bool { return g.Closed.IsZero() }
 // owner is the process that dispatches of the gap belong to: none that lives.
 func (g *Gap) owner() string { return fmt.Sprintf("gap %d", g.Number) }
 
-// covers reports whether a mutation of the scope may have been sent in g, as far as
-// its record (nil for none) and its item (nil for none) tell.
+// covers reports whether a mutation of the scope may have been sent in g. Record and item may be nil.
 func (g *Gap) covers(workflow, item string, m *Mutation, i *Item) bool {
 	if !g.Open() {
 		return false
@@ -76,12 +73,10 @@ func (g *Gap) covers(workflow, item string, m *Mutation, i *Item) bool {
 	return m == nil || !m.knownSince(g)
 }
 
-// Covers reports whether a claim of m, a mutation of the item, is refused because of g: it may have
-// been sent in it, and is asked about first.
+// Covers reports whether a claim of m is refused because of g.
 func (g *Gap) Covers(m *Mutation, i *Item) bool { return g.covers(m.Workflow, m.Item, m, i) }
 
-// knownSince reports whether m was asked about because of g, or sent after it. That is told by
-// what was known when it was sent, and not by a clock, which may have been ahead before.
+// knownSince reports whether m was asked about because of g, or sent after it, whatever the clocks said.
 func (m *Mutation) knownSince(g *Gap) bool {
 	return slices.ContainsFunc(m.Dispatches, func(d Dispatch) bool {
 		return d.Gap == g.Number || d.Gap == 0 && d.Gaps >= g.Number
@@ -115,14 +110,13 @@ func (c *command) gapOf(workflow, item string, m *Mutation, i *Item) (*Gap, erro
 			return &gaps[n], nil
 		}
 	}
-	return nil, nil //nolint:nilnil // no gap is no failure
+	return nil, nil
 }
 
-// queuedInGap is the gap in which what is queued to be sent may have been sent already, nil
-// for none. An undo that is idempotent may be sent again whatever became of it.
+// queuedInGap is the gap in which a queued m may have been sent already, nil for none.
 func (c *command) queuedInGap(m *Mutation) (*Gap, error) {
 	if m.Undo != nil && m.Policy.Idempotent {
-		return nil, nil //nolint:nilnil // no gap is no failure
+		return nil, nil
 	}
 	i, err := found(c.Item(m.Workflow, m.Item))
 	if err != nil {
@@ -131,8 +125,7 @@ func (c *command) queuedInGap(m *Mutation) (*Gap, error) {
 	return c.gapOf(m.Workflow, m.Item, m, i)
 }
 
-// redispatchedIn records, in the place of a queued sending, that it may have been made in g:
-// it is asked about like any other lost sending.
+// redispatchedIn records, instead of a queued sending, that it may have been made in g.
 func (c *command) redispatchedIn(g *Gap, m *Mutation, r Redispatch) error {
 	from, mv := m.State, c.at(ActorRecovery, g.why())
 	if err := c.move(m, OnRedispatch, c.facts(m, nil, 0), mv); err != nil {
@@ -141,37 +134,37 @@ func (c *command) redispatchedIn(g *Gap, m *Mutation, r Redispatch) error {
 	if m.Undo != nil {
 		m.Undo.Next = r.NextTryAt
 	}
-	m.Class, m.Reason, m.RetryAfter = "", mv.why, time.Time{}
-	d := g.dispatch(m, r.DispatchID)
-	claimed := d
-	claimed.Owner, claimed.Lost = c.Process().ID, false
-	m.addDispatch(claimed)
-	if err := c.store(m, from, OnRedispatch, mv, d.ID, ""); err != nil {
+	m.Class, m.RetryAfter = "", time.Time{}
+	return c.lostIn(g, m, from, OnRedispatch, r.DispatchID, mv)
+}
+
+// lostIn records that m, which was just put in flight, may have been sent in g: its owner is lost.
+func (c *command) lostIn(g *Gap, m *Mutation, from State, on Trigger, dispatch string, mv move) error {
+	d := g.dispatch(m, dispatch)
+	m.addDispatch(d)
+	m.Current().Owner, m.Current().Lost = c.Process().ID, false
+	if err := c.store(m, from, on, mv, dispatch, ""); err != nil {
 		return err
 	}
 	*m.Current() = d
 	// Sending it again is no way to ask: its generation may have been another.
-	m.ResendTries, m.ResendClosed = 0, true
+	m.Reason, m.ResendTries, m.ResendClosed = mv.why, 0, true
 	if err := c.move(m, OnOwnerLost, c.facts(m, nil, 0), mv); err != nil {
 		return err
 	}
-	return c.store(m, InFlight, OnOwnerLost, mv, d.ID, "")
+	return c.store(m, InFlight, OnOwnerLost, mv, dispatch, "")
 }
 
-// inGap records that the mutation may have been sent in g, so that it is asked about
-// like any other lost sending, and refuses the claim.
-func (c *claiming) inGap(g *Gap) (Claimed, error) {
-	if err := c.own(); err != nil {
-		return Claimed{}, err
-	}
+// inGap records that the mutation may have been sent in g, and refuses the claim.
+func (c *claiming) inGap(g *Gap) (*Claimed, error) {
 	first := c.m == nil
 	from, err := c.prepare()
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	mv := c.at(ActorRecovery, g.why())
 	if err := c.move(c.m, OnClaim, c.facts(c.m, nil, 0), mv); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	switch {
 	case first && g.Since.IsZero():
@@ -181,41 +174,27 @@ func (c *claiming) inGap(g *Gap) (Claimed, error) {
 		// What was made in the gap was not made before the claim.
 		c.m.CreatedAt = g.Since
 	}
-	d := g.dispatch(c.m, c.q.DispatchID)
-	claimed := d
-	claimed.Owner, claimed.Lost = c.Process().ID, false
-	c.m.addDispatch(claimed)
 	if err := c.keepContent(); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
-	if err := c.store(c.m, from, OnClaim, mv, c.q.DispatchID, ""); err != nil {
-		return Claimed{}, err
-	}
-	// Sending it again is no way to ask: its generation may have been another.
-	c.m.Reason, c.m.ResendClosed = mv.why, true
-	*c.m.Current() = d
-	if err := c.move(c.m, OnOwnerLost, c.facts(c.m, nil, 0), mv); err != nil {
-		return Claimed{}, err
-	}
-	if err := c.store(c.m, InFlight, OnOwnerLost, mv, c.q.DispatchID, ""); err != nil {
-		return Claimed{}, err
+	if err := c.lostIn(g, c.m, from, OnClaim, c.q.DispatchID, mv); err != nil {
+		return nil, err
 	}
 	out, err := c.blocked([]Blocker{blockerOf(c.m)})
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
-	out.Detail = fmt.Sprintf("Of mutation %s, %s; nothing goes on until it is settled.", c.m.ID, mv.why)
-	return *out, nil
+	out.Detail = fmt.Sprintf("Of mutation %s, %s; nothing goes on until that is known.", c.m.ID, mv.why)
+	return out, nil
 }
 
-// Restored opens a gap from since, or from the last moment that the ledger knows of if
-// that is earlier. The same restore, said again, opens none and returns the newest that it opened.
+// Restored opens a gap from since, or from the ledger's last moment if that is earlier. Said again, it opens
+// none and returns the newest.
 func (l *Ledger) Restored(ctx context.Context, since time.Time, actor, reason string) (Gap, error) {
 	return l.RestoredBehind(ctx, since, 0, actor, reason)
 }
 
-// RestoredBehind is Restored for a copy that is known to end before what was acknowledged, and
-// holds that many gaps itself: these are of earlier restores, whatever was said then.
+// RestoredBehind is Restored for a copy that ends before what was acknowledged, and holds that many gaps.
 func (l *Ledger) RestoredBehind(ctx context.Context, since time.Time, held int, actor, reason string) (Gap, error) {
 	if actor == "" || reason == "" {
 		return Gap{}, invalid("a restore needs an actor and a reason")
@@ -246,7 +225,7 @@ func (l *Ledger) RestoredBehind(ctx context.Context, since time.Time, held int, 
 		if last.Before(since) {
 			gap.Since = last
 		}
-		c.Append(Event{At: c.now.Wall, Actor: gap.Actor, What: "gap_opened", Why: reason, Evidence: gap.why()})
+		c.tell("gap_opened", c.at(gap.Actor, reason), Event{Evidence: gap.why()})
 		return c.PutGaps(append(slices.Clone(gaps), gap))
 	})
 	return gap, err
@@ -264,9 +243,9 @@ func (l *Ledger) lastKnown(ctx context.Context) (last time.Time, err error) {
 	return last, err
 }
 
-// MarkGaps marks what was active at the beginning of a gap that was opened: runs are
-// over, and unresolved mutations may have been sent once more. It runs before Recover,
-// at each start, and goes on where an earlier one was cut short.
+// MarkGaps ends the runs of before a new gap, and adds to unresolved mutations what may have been sent in it.
+// It
+// runs before Recover, at each start, and goes on where it was cut short.
 func (l *Ledger) MarkGaps(ctx context.Context) error {
 	var gaps []Gap
 	if err := l.View(ctx, func(v View) (err error) { gaps, err = v.Gaps(); return err }); err != nil {
@@ -296,8 +275,7 @@ func (l *Ledger) markGap(ctx context.Context, g *Gap) error {
 			return err
 		}
 	}
-	open := Filter{States: []State{InFlight, NeedsReconcile, Indeterminate, Failed}}
-	mutations, err := all(open, func(f Filter) (Page[*Mutation], error) { return l.Mutations(ctx, f) })
+	mutations, err := l.allIn(ctx, InFlight, NeedsReconcile, Indeterminate, Failed)
 	if err != nil {
 		return err
 	}
@@ -331,9 +309,8 @@ func all[T any](f Filter, list func(Filter) (Page[T], error)) (out []T, err erro
 	}
 }
 
-// markSent adds the sending that may have been made in g to an unresolved record, and
-// takes a failed one out of the queue: what it waited for may have been done. An undo stays
-// there, as no run asks for it again: that it may have been done is seen when its turn comes.
+// markSent adds the sending that may have been made in g to an unresolved record, and takes a failed one out
+// of the queue. An undo stays there: that it may have been sent is seen when its turn comes.
 func (c *command) markSent(key Key, g *Gap) error {
 	m, err := c.Mutation(key)
 	if err != nil || m.knownSince(g) {
@@ -358,15 +335,13 @@ func (c *command) markSent(key Key, g *Gap) error {
 	return c.store(m, m.State, "gap", mv, m.Current().ID, "")
 }
 
-// ConfirmGap says that a person knows what happened in all open gaps, for one item,
-// a workflow, or, without either, everything.
+// ConfirmGap says that a person knows what happened in all open gaps, in this scope or everywhere.
 type ConfirmGap struct {
 	Workflow, Item, Actor, Reason string
 }
 
-// ConfirmGaps ends what gaps stand in the way of in a scope, and lets the items in that
-// an accepted loss held. Mutations that were asked about because of a gap stay what they
-// are: each is settled by itself. It returns how many items were let in.
+// ConfirmGaps ends the effect of gaps in a scope, lets in the items that an accepted loss held, and returns
+// how many. Mutations that are asked about because of a gap stay so.
 func (l *Ledger) ConfirmGaps(ctx context.Context, q ConfirmGap) (released int, err error) {
 	var e InvalidError
 	e.decided(q.Actor, q.Reason)
@@ -404,9 +379,7 @@ func (l *Ledger) ConfirmGaps(ctx context.Context, q ConfirmGap) (released int, e
 		if !confirmed {
 			return nil
 		}
-		c.Append(Event{
-			At: c.now.Wall, Actor: PersonActor(q.Actor), What: "gap_confirmed", Why: q.Reason, Workflow: q.Workflow, Item: q.Item,
-		})
+		c.tell("gap_confirmed", c.at(PersonActor(q.Actor), q.Reason), Event{Workflow: q.Workflow, Item: q.Item})
 		return c.PutGaps(gaps)
 	})
 	if err == nil && !confirmed && released == 0 {
@@ -445,8 +418,6 @@ func (c *command) letIn(i *Item, q ConfirmGap) error {
 		return err
 	}
 	item.State, item.Reason, item.Cause = ItemOpen, "", ""
-	c.Append(Event{
-		At: c.now.Wall, Actor: PersonActor(q.Actor), What: "item_confirmed", Why: q.Reason, Workflow: i.Workflow, Item: i.Item,
-	})
+	c.tell("item_confirmed", c.at(PersonActor(q.Actor), q.Reason), Event{Workflow: i.Workflow, Item: i.Item})
 	return c.putItem(item)
 }

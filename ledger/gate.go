@@ -6,11 +6,9 @@ import "errors"
 type Admission struct {
 	// Open admits the request. A mutation is judged again by its claim.
 	Open bool
-	// Hold says that the request is stopped by an outcome on which an inline
-	// try is at work, so that it may wait instead of being refused.
+	// Hold says that inline tries are at work on all that stops the request, so that it may wait.
 	Hold bool
-	// Problem names the refusal: "run-aborted", "blocked",
-	// "ledger-unavailable", or "credentials" for a token that is not known.
+	// Problem is "run-aborted", "blocked", "ledger-unavailable", or "credentials" for an unknown token.
 	Problem string
 	// Run is the run at the gate, zero for an unmanaged scope.
 	Run Run
@@ -20,8 +18,7 @@ type Admission struct {
 	Err error
 }
 
-// stops reports whether the unresolved mutation stops a request of this scope.
-// An unknown block scope stops the workflow.
+// stops reports whether b stops a request of this scope. An unknown block scope stops the workflow.
 func (b *Blocker) stops(workflow, item string) bool {
 	if b.Workflow != workflow {
 		return false
@@ -36,12 +33,11 @@ func (b *Blocker) stops(workflow, item string) bool {
 	}
 }
 
-// Admit decides whether a request of the run may pass:
-//
-//  1. a run that has ended, or is being finished, is refused, and so is the zero Run;
-//  2. an unresolved mutation in whose block scope the run is stops it; if an
-//     inline try is at work on each of these, the request may be held;
-//  3. anything else passes.
+// Admit decides whether a request of the run may pass. A run that has ended or is being finished is refused,
+// and
+// so is the zero Run. An unresolved mutation stops its block scope; the request may be held if inline tries
+// are
+// at work on all of these.
 func Admit(run Run, blockers []Blocker) Admission {
 	if run.State.Ended() {
 		return Admission{Problem: "run-aborted", Run: run}
@@ -80,8 +76,7 @@ func (l *Ledger) Gate(run string) Admission {
 	return Admit(r, l.unrecorded.beside(blockers))
 }
 
-// GateToken answers for proxy credentials, given by the digest of their token. For a run
-// of many items the request's own item, which may be empty, is looked at.
+// GateToken answers for the digest of a token; item is the request's own in a run of many items.
 func (l *Ledger) GateToken(sha256, item string) Admission {
 	r, blockers, err := l.StandingByToken(sha256)
 	if err != nil {
@@ -93,8 +88,7 @@ func (l *Ledger) GateToken(sha256, item string) Admission {
 	return Admit(r, l.unrecorded.beside(blockers))
 }
 
-// GateUnmanaged answers for an unmanaged scope. Items that are done are refused
-// by the claim, as their reads may go on.
+// GateUnmanaged answers for an unmanaged scope. Items that are done are refused by the claim.
 func (l *Ledger) GateUnmanaged(workflow, item string) Admission {
 	blockers, err := l.BlockersOf(workflow)
 	if err != nil {

@@ -28,8 +28,7 @@ type KeyParts struct {
 	Operation string
 	// Account is whose data is changed; never a secret.
 	Account string
-	// HostGroup is the connector's host_group (default: its name), and HostVars
-	// its host variables that are not identity; never the list of hosts.
+	// HostGroup is the connector's host_group, HostVars its host variables that are not identity.
 	HostGroup string
 	HostVars  map[string]string
 	// Identity holds a JSON text by name.
@@ -102,8 +101,7 @@ func (p *KeyParts) canonical(b []byte) ([]byte, error) {
 	return append(b, ']'), err
 }
 
-// compareNames orders member names by their UTF-16 code units, as RFC 8785 §3.2.3
-// does. Byte order differs from that only beyond the basic plane.
+// compareNames orders names by UTF-16 code units (RFC 8785 §3.2.3): bytes, but beyond the basic plane.
 func compareNames(a, b string) int {
 	if !beyondBasic(a) && !beyondBasic(b) {
 		return strings.Compare(a, b)
@@ -116,8 +114,7 @@ func beyondBasic(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r > 0xffff }) >= 0
 }
 
-// Marker is the text by which an object in the outside world is tied to the
-// mutation: 24 lower-case hex digits.
+// Marker ties an object in the outside world to the mutation: 24 lower-case hex digits.
 func Marker(k Key) string {
 	var room [64]byte
 	sum := sha256.Sum256(append(append(room[:0], "keep/v1 marker\x00"...), k[:]...))
@@ -138,13 +135,11 @@ const (
 	KeyToken = "token"
 )
 
-// minVendorKey is the shortest vendor key that is still unlikely to collide, in
-// characters (80 bits of hex).
+// minVendorKey is the shortest vendor key that hardly collides, in characters (80 bits of hex).
 const minVendorKey = 20
 
-// VendorKey derives the API's own idempotency key. It depends on the mutation and
-// the generation alone: never on run, process or count. maxLength 0 means no
-// limit; a longer key is cut to it, but a limit below 20, or one that would cut a UUID, is an error.
+// VendorKey derives the API's own idempotency key from mutation and generation alone. A longer key is cut to
+// maxLength, if that isn't 0; a limit below 20, or one that would cut a UUID, is an error.
 func VendorKey(k Key, generation int, format string, maxLength int) (string, error) {
 	var room [64]byte
 	buf := append(append(room[:0], "keep/v1 vendor key\x00"...), k[:]...)

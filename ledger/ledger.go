@@ -1,6 +1,10 @@
 package ledger
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -19,15 +23,13 @@ type Ledger struct {
 type Config struct {
 	// RetryGrace is how long a run stays failing (default 60 s; negative for not at all).
 	RetryGrace time.Duration
-	// RetryGraceTries is how often the same mutation may be tried in it (default 5; negative
-	// for never).
+	// RetryGraceTries is how often the same mutation may be tried in it (default 5; negative: never).
 	RetryGraceTries int
 	// Reconcile bounds the runner's work on one record.
 	Reconcile ReconcileLimits
 	// Now stamps commands; required.
 	Now func() Stamp
-	// Wall is the wall clock of Now alone, which costs less where the others aren't asked for;
-	// Now's by default.
+	// Wall is the wall clock of Now alone, which costs less; Now's by default.
 	Wall func() time.Time
 	// NewID makes run and dispatch ids: unguessable, [a-z0-9]; required.
 	NewID func() string
@@ -49,17 +51,57 @@ func New(s Store, c Config) *Ledger {
 	if c.Wall == nil {
 		c.Wall = func() time.Time { return c.Now().Wall }
 	}
-	if c.RetryGrace == 0 {
-		c.RetryGrace = 60 * time.Second
-	}
-	if c.RetryGraceTries == 0 {
-		c.RetryGraceTries = 5
-	}
-	if c.Reconcile.MaxAttempts == 0 {
-		c.Reconcile.MaxAttempts = 8
-	}
-	if c.Reconcile.MaxAge == 0 {
-		c.Reconcile.MaxAge = 24 * time.Hour
-	}
+	c.RetryGrace, c.RetryGraceTries = cmp.Or(c.RetryGrace, 60*time.Second), cmp.Or(c.RetryGraceTries, 5)
+	c.Reconcile.MaxAttempts, c.Reconcile.MaxAge = cmp.Or(c.Reconcile.MaxAttempts, 8), cmp.Or(c.Reconcile.MaxAge, 24*time.Hour)
 	return &Ledger{Store: s, Standings: newStanding(s, c.Wall), config: c}
+}
+
+// ID is the ledger's own id.
+func (l *Ledger) ID() string { return l.Process().Ledger }
+
+// Read reads a few records by a command. It sees what is being committed, and waits until that is durable.
+func (l *Ledger) Read(ctx context.Context, fn func(View) error) error { return read(ctx, l.Store, fn) }
+
+func read(ctx context.Context, s Store, fn func(View) error) error {
+	return s.Update(ctx, func(tx Tx) error { return fn(tx) })
+}
+
+// Connector returns the content of a pinned rule file.
+func (l *Ledger) Connector(ctx context.Context, hash string) (content []byte, err error) {
+	err = l.View(ctx, func(v View) error {
+		content, err = v.Connector(hash)
+		return err
+	})
+	return content, err
+}
+
+// MutationByID finds a record by its ID, or by a prefix that fits one only.
+func (l *Ledger) MutationByID(ctx context.Context, id string) (*Mutation, error) {
+	if id == "" {
+		return nil, fmt.Errorf("a mutation without an id: %w", ErrNotFound)
+	}
+	page, err := l.Mutations(ctx, Filter{ID: id, Limit: 2})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(page.Items) == 0:
+		return nil, fmt.Errorf("mutation %q: %w", id, ErrNotFound)
+	case len(page.Items) > 1:
+		return nil, fmt.Errorf("mutation %q: %w: several begin so", id, ErrNotFound)
+	}
+	return page.Items[0], nil
+}
+
+// inFlight lists every record in flight, the oldest first.
+func (l *Ledger) inFlight(ctx context.Context) (keys []Key, err error) {
+	list, err := l.allIn(ctx, InFlight)
+	for _, m := range slices.Backward(list) {
+		keys = append(keys, m.Key)
+	}
+	return keys, err
+}
+
+// allIn lists every record in one of the states, the newest first.
+func (l *Ledger) allIn(ctx context.Context, states ...State) ([]*Mutation, error) {
+	return all(Filter{States: states}, func(f Filter) (Page[*Mutation], error) { return l.Mutations(ctx, f) })
 }

@@ -19,13 +19,10 @@ const (
 // Many reports whether the run works on many items.
 func (r *Run) Many() bool { return r.Items == ItemsMany }
 
-// closeStep is how many items one command lets go, so that a run of thousands fits
-// the store's transactions.
+// closeStep is how many items one command lets go, which a transaction must hold.
 const closeStep = 100
 
-// takeItem looks whether the item of a claim can be the run's own, and has it made so
-// once something comes of the claim (see own). A refusal is of this request alone: the
-// run goes on with its other items.
+// takeItem makes the claim's item the run's own. A refusal is of this request alone.
 func (c *claiming) takeItem() (*Claimed, error) {
 	if c.run == nil || !c.run.Many() || c.item != nil && c.item.ActiveRun == c.run.ID {
 		return nil, nil
@@ -41,8 +38,12 @@ func (c *claiming) takeItem() (*Claimed, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	c.takes = true
-	return nil, c.reread()
+	if err := c.reread(); err != nil {
+		return nil, err
+	}
+	c.item.State, c.item.Reason, c.item.Cause = ItemOpen, "", ""
+	c.item.ActiveRun, c.item.Shared = c.run.ID, true
+	return nil, c.putItem(c.item)
 }
 
 // reread reads item and records again, which ending the earlier run may have changed.
@@ -55,37 +56,18 @@ func (c *claiming) reread() error {
 		return err
 	}
 	c.item = stored
-	for i, m := range c.met {
-		if c.met[i], err = c.Mutation(m.Key); err != nil {
+	for i, m := range c.matches {
+		if c.matches[i], err = c.Mutation(m.Key); err != nil {
 			return err
 		}
 		if c.m == m {
-			c.m = c.met[i]
+			c.m = c.matches[i]
 		}
 	}
 	return nil
 }
 
-// own makes the item the run's own, if takeItem found that it can be. A claim that only
-// waits for its turn doesn't: it may never be made, and whoever comes meanwhile would
-// find the item busy with nothing.
-func (c *claiming) own() error {
-	if !c.takes {
-		return nil
-	}
-	c.takes = false
-	c.item.State, c.item.Reason, c.item.Cause = ItemOpen, "", ""
-	c.item.ActiveRun, c.item.Shared = c.run.ID, true
-	return c.putItem(c.item)
-}
-
-// mayWait reports whether the claim may end by waiting for its turn.
-func (c *claiming) mayWait() bool {
-	return c.q.AwaitsTurn && (c.m == nil || c.m.State == Failed)
-}
-
-// failItemOf makes the item of the mutation that ended a run of many items failed, whichever
-// run made that mutation.
+// failItemOf makes the item of the mutation that ended a run of many items failed.
 func (c *command) failItemOf(r *Run, e ending, key *Key) error {
 	if !e.failed || key == nil {
 		return nil
@@ -103,9 +85,8 @@ func (c *command) failItemOf(r *Run, e ending, key *Key) error {
 	return c.putItem(item)
 }
 
-// finishMany finishes a run of many items as done: no claim of it is admitted from the
-// first command on, then its mutations are looked at, and then its items are closed,
-// a few at a time. Whatever ends it in between, ExpireRuns goes on with it.
+// finishMany finishes a run of many items: it claims nothing any more, its mutations are looked at, and its
+// items are closed, a few at a time. Whatever ends that, ExpireRuns goes on with it.
 func (l *Ledger) finishMany(ctx context.Context, id string, keepOpen bool) (*Run, error) {
 	r, err := l.closeClaims(ctx, id, keepOpen)
 	if err != nil || r.State == RunFinished {
@@ -115,27 +96,28 @@ func (l *Ledger) finishMany(ctx context.Context, id string, keepOpen bool) (*Run
 }
 
 // closeClaims keeps the run from claiming any more.
-func (l *Ledger) closeClaims(ctx context.Context, id string, keepOpen bool) (r *Run, err error) {
-	err = l.update(ctx, func(c *command) (err error) {
-		if r, err = c.Run(id); err != nil {
-			return fmt.Errorf("run %s: %w", id, err)
-		}
+func (l *Ledger) closeClaims(ctx context.Context, id string, keepOpen bool) (*Run, error) {
+	return evaluate(ctx, l, func(c *command) (*Run, error) {
+		r, err := c.Run(id)
 		switch {
+		case err != nil:
+			return nil, fmt.Errorf("run %s: %w", id, err)
 		case r.State == RunFinished || r.Closing != "":
-			return nil
+			return r, nil
 		case r.State != RunRunning:
-			return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
+			return nil, unfinished(r)
 		}
 		r.Closing = ClosingDone
 		if keepOpen {
 			r.Closing = ClosingOpen
 		}
-		return c.putRun(r)
+		return r, c.putRun(r)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
+}
+
+// unfinished refuses for a run that doesn't go on.
+func unfinished(r *Run) error {
+	return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
 }
 
 // What becomes of the items of a run that is being finished.
@@ -148,8 +130,8 @@ const (
 
 // closeMany goes on with a run that is being finished.
 func (l *Ledger) closeMany(ctx context.Context, r *Run) (*Run, error) {
-	// Nothing of the run is claimed any more, so that what is settled stays so.
-	err := l.View(ctx, func(v View) error { return runSettled(v, r) })
+	// Nothing of the run is claimed any more, so that what is known stays so.
+	err := l.View(ctx, func(v View) error { return mayFinish(v, r) })
 	if err != nil {
 		if errors.Is(err, ErrRunUnfinished) {
 			err = errors.Join(err, l.reopenClaims(ctx, r.ID))
@@ -183,8 +165,7 @@ func (l *Ledger) reopenClaims(ctx context.Context, id string) error {
 	return err
 }
 
-// closeSome lets a few of the run's items go, and ends the run after the last. It
-// returns how many it looked at.
+// closeSome lets a few items go, ends the run after the last, and returns how many it looked at.
 func (c *command) closeSome(id string) (*Run, int, error) {
 	r, err := c.Run(id)
 	switch {
@@ -194,7 +175,7 @@ func (c *command) closeSome(id string) (*Run, int, error) {
 		return r, 0, nil
 	case r.State.Ended() || r.Closing == "":
 		// Somebody ended it meanwhile, or let it go on.
-		return r, 0, fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
+		return r, 0, unfinished(r)
 	}
 	items, err := c.TakenItems(id, closeStep)
 	if err != nil {
@@ -211,12 +192,11 @@ func (c *command) closeSome(id string) (*Run, int, error) {
 	return r, len(items), nil
 }
 
-// letGo closes one item of a run that is being finished. One in which somebody else's
-// mutation is unsettled stays open.
+// letGo closes one item, unless the outcome of somebody else's mutation is open there.
 func (c *command) letGo(r *Run, item *Item) error {
 	item.ActiveRun, item.Shared = "", false
 	if r.Closing == ClosingDone && item.State == ItemOpen {
-		err := itemSettled(c, item.Workflow, item.Item)
+		err := mayClose(c, item.Workflow, item.Item)
 		switch {
 		case err == nil:
 			item.State = ItemDone

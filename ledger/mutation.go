@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Key identifies a mutation: the SHA-256 of its canonical identity, see
-// MutationKey.
+// Key identifies a mutation; see MutationKey.
 type Key [32]byte
 
 // String returns the key as 64 lower-case hex digits.
@@ -31,8 +30,7 @@ func (k *Key) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// ID is the name by which people refer to a mutation: "m-" and the first 20 hex
-// digits of its key.
+// ID is the name for people: "m-" and the first 20 hex digits of the key.
 func (k Key) ID() string {
 	id := [22]byte{'m', '-'}
 	hex.Encode(id[2:], k[:10])
@@ -51,8 +49,7 @@ type Scope struct {
 // Header maps a field name to its values, in the order received.
 type Header map[string][]string
 
-// Body refers to stored content by digest, so that it can be dropped without
-// breaking the chain. The zero value is an empty body.
+// Body refers to stored content, which can be dropped. The zero value is an empty body.
 type Body struct {
 	// SHA256 is the hex digest of the whole content; empty for no content.
 	SHA256 string `cbor:"1,keyasint,omitempty" json:"sha256,omitempty"`
@@ -62,8 +59,7 @@ type Body struct {
 	Dropped bool `cbor:"3,keyasint,omitempty" json:"dropped,omitempty"`
 }
 
-// Request is what was judged, as far as reconciling and people need it: without
-// credentials, and with secret places masked.
+// Request is what was judged, without credentials and with secret places masked.
 type Request struct {
 	Method string `cbor:"1,keyasint"           json:"method"`
 	URL    string `cbor:"2,keyasint"           json:"url"`
@@ -82,9 +78,8 @@ type Result struct {
 	Trailer Header `cbor:"5,keyasint,omitempty" json:"trailers,omitempty"`
 }
 
-// Policy is what the operation's rule and the configuration said when the
-// mutation was last claimed, or more careful since (Caution); it is kept so that the
-// record can be moved on without the rule. Durations are as the rule resolved them.
+// Policy is what rule and configuration said at the last claim, or more careful since (Caution): it moves the
+// record on without the rule.
 type Policy struct {
 	// Reconciler says that a strategy other than none exists.
 	Reconciler bool `cbor:"1,keyasint" json:"reconciler"`
@@ -102,44 +97,38 @@ type Policy struct {
 	Settle        time.Duration `cbor:"9,keyasint"           json:"settle"`
 	Confirmations int           `cbor:"10,keyasint"          json:"absent_confirmations"`
 	Spacing       time.Duration `cbor:"11,keyasint"          json:"absent_spacing"`
-	// MaxDispatches is how often the record may be sent before a believed absence no
-	// longer sends it again by itself; resends don't count. 0 means
-	// DefaultMaxDispatches.
+	// MaxDispatches is how often it is sent before an absence no longer sends it again by itself, without
+	// resends
+	// (default DefaultMaxDispatches).
 	MaxDispatches int `cbor:"12,keyasint,omitempty" json:"max_dispatches,omitempty"`
-	// WatchEvery and WatchMax say how often and how long a 202 is followed; WatchClass
-	// is the class of its failure.
+	// WatchEvery, WatchMax and WatchClass say how a 202 is followed, and the class of its failure.
 	WatchEvery time.Duration `cbor:"13,keyasint,omitempty" json:"watch_every,omitempty"`
 	WatchMax   time.Duration `cbor:"14,keyasint,omitempty" json:"watch_max,omitempty"`
 	WatchClass Class         `cbor:"15,keyasint,omitempty" json:"watch_class,omitempty"`
 	// ResultLimit is the longest answer kept, in bytes.
 	ResultLimit int64 `cbor:"16,keyasint,omitempty" json:"result_limit,omitempty"`
-	// Prepares says that the rule sends in steps: nothing takes effect before what the
-	// first ones gave is kept.
+	// Prepares says that nothing takes effect before what the first steps gave is kept.
 	Prepares bool `cbor:"17,keyasint,omitempty" json:"prepares,omitempty"`
 	// Natural says that Resend needs no vendor key: setting the state again changes nothing.
 	Natural bool `cbor:"18,keyasint,omitempty" json:"natural,omitempty"`
-	// Idempotent says that the same request again changes nothing more, so that it may be
-	// sent again whatever became of it. Only an undo can be.
+	// Idempotent says that sending it again is always safe. Only an undo can be.
 	Idempotent bool `cbor:"20,keyasint,omitempty" json:"idempotent,omitempty"`
 	// OnFailure of the run decides what a definite failure does; it is not here.
 }
 
-// OnAbsent says what a believed absence leads to. The zero value is read as
-// AbsentEscalate.
+// OnAbsent says what a believed absence leads to. The zero value is AbsentEscalate.
 type OnAbsent string
 
 const (
 	// AbsentFail moves the record to Failed: safe to attempt again.
 	AbsentFail OnAbsent = "fail"
-	// AbsentRedispatch moves it to Failed, and sends it again by itself while
-	// RedispatchOpen says so.
+	// AbsentRedispatch moves it to Failed, and sends it again while RedispatchOpen.
 	AbsentRedispatch OnAbsent = "redispatch"
 	// AbsentEscalate moves it to Indeterminate.
 	AbsentEscalate OnAbsent = "escalate"
 )
 
-// Mutation is one ledger record: one intended effect. Its parts are told apart for those who read;
-// each field is the record's own. The number in a field's cbor tag is never used again for another.
+// Mutation is one record: one intended effect. The number in a cbor tag is never used for another field.
 type Mutation struct {
 	Version int64 `cbor:"3,keyasint" json:"version"`
 	Intent
@@ -149,13 +138,11 @@ type Mutation struct {
 	Question
 	CreatedAt time.Time `cbor:"28,keyasint" json:"created_at"`
 	UpdatedAt time.Time `cbor:"29,keyasint" json:"updated_at"`
-	// Forgotten is when retention dropped the contents of request and answer; zero while
-	// they are kept.
+	// Forgotten is when retention dropped the contents; zero while they are kept.
 	Forgotten time.Time `cbor:"44,keyasint,omitzero" json:"forgotten,omitzero"`
 }
 
-// Intent is what a mutation is: which effect is meant, by which rule, for whom. Marker, keys and
-// generation are the names under which it is sent.
+// Intent is which effect is meant, by which rule, for whom, and the names under which it is sent.
 type Intent struct {
 	Key              Key    `cbor:"1,keyasint" json:"key"`
 	ID               string `cbor:"2,keyasint" json:"id"`
@@ -163,9 +150,7 @@ type Intent struct {
 	ConnectorVersion int    `cbor:"9,keyasint" json:"connector_version"`
 	// ConnectorHash names the pinned content of the rule file (Tx.Connector).
 	ConnectorHash string `cbor:"10,keyasint" json:"connector_hash"`
-	// ConnectorHosts are the hosts that were in force, as rules tells them, whether of the
-	// rule file or of the settings: the variables of a host, which are in the key, are read
-	// from these.
+	// ConnectorHosts are the hosts in force then, from which host variables were read: these are in the key.
 	ConnectorHosts string `cbor:"50,keyasint,omitempty" json:"connector_hosts,omitempty"`
 	Operation      string `cbor:"11,keyasint"           json:"operation"`
 	// Target is the operation in the rule's words ("Refund 12 of pi_1").
@@ -180,11 +165,9 @@ type Intent struct {
 	Marker     string `cbor:"22,keyasint,omitempty" json:"marker,omitempty"`
 	VendorKey  string `cbor:"23,keyasint,omitempty" json:"vendor_key,omitempty"`
 	Generation int    `cbor:"24,keyasint"           json:"generation"`
-	// KeyKnown is the longest Policy.KeyWindow of the rules that it was sent by before the
-	// one of Policy; zero for none.
+	// KeyKnown is the longest Policy.KeyWindow of the earlier rules that it was sent by.
 	KeyKnown time.Duration `cbor:"48,keyasint,omitempty" json:"key_known,omitempty"`
-	// Remade is how many records of the key retention removed before this one was made:
-	// marker and vendor keys are other ones each time.
+	// Remade is how many records of the key were removed before; each gets other markers and vendor keys.
 	Remade int `cbor:"51,keyasint,omitempty" json:"remade,omitempty"`
 	// Undo is set for an obligation: a mutation that takes an effect of another one back.
 	Undo *Undo `cbor:"46,keyasint,omitempty" json:"undo,omitempty"`
@@ -192,14 +175,12 @@ type Intent struct {
 
 // Payload is what was asked for, what else counts as the same, and what the rule says of it.
 type Payload struct {
-	// PayloadDigest and SignificantDigest compare payloads: equal digests are
-	// the same payload, equal significant digests differ in minor places only.
+	// Equal payload digests are the same payload, equal significant ones differ in minor places only.
 	PayloadDigest     string `cbor:"17,keyasint" json:"payload_digest"`
 	SignificantDigest string `cbor:"18,keyasint" json:"significant_digest"`
 	// Accepted holds payload digests which a person accepted as covered.
 	Accepted []string `cbor:"19,keyasint,omitempty" json:"accepted,omitempty"`
-	// Disputed is the payload digest of the last request that differed
-	// significantly and was refused; accept_payload moves it to Accepted.
+	// Disputed is the digest of the last payload that was refused; accept_payload moves it to Accepted.
 	Disputed string `cbor:"20,keyasint,omitempty" json:"disputed,omitempty"`
 	// Diff says how that request differed; it stays when the payload is accepted.
 	Diff    *Diff   `cbor:"21,keyasint,omitempty" json:"diff,omitempty"`
@@ -210,8 +191,7 @@ type Payload struct {
 // Outcome is what came of it: its state, each sending, and the answer.
 type Outcome struct {
 	State State `cbor:"4,keyasint" json:"state"`
-	// Committed says that success is known although the result may not be.
-	// Once set, absence, "it did not happen" and every further dispatch are closed.
+	// Committed says that success is known. Then absence, "it did not happen" and dispatches are closed.
 	Committed   bool        `cbor:"5,keyasint,omitempty" json:"committed,omitempty"`
 	ResultState ResultState `cbor:"6,keyasint,omitempty" json:"result_state,omitempty"`
 	// Watching marks a 202 that is followed to its end; it stops nothing.
@@ -220,18 +200,15 @@ type Outcome struct {
 	Reason   string `cbor:"26,keyasint,omitempty" json:"reason,omitempty"`
 	// RetryAfter is the earliest time at which the API wants to be asked again.
 	RetryAfter time.Time `cbor:"27,keyasint,omitzero" json:"retry_after,omitzero"`
-	// UnknownSince is when the outcome became unknown, or the mutation was accepted;
-	// RunningAge how long the runner has had it, in running time.
+	// UnknownSince is when the outcome became unknown, or the mutation was accepted.
 	UnknownSince Stamp      `cbor:"35,keyasint,omitzero"  json:"unknown_since,omitzero"`
 	Dispatches   []Dispatch `cbor:"40,keyasint,omitempty" json:"dispatches,omitempty"`
-	// Kept holds, as canonical JSON by name, what the preparing steps of the newest
-	// dispatch gave; see Prepared.
+	// Kept holds what the newest dispatch's preparing steps gave, as canonical JSON; see Prepared.
 	Kept   map[string]string `cbor:"45,keyasint,omitempty" json:"kept,omitempty"`
 	Result *Result           `cbor:"39,keyasint,omitempty" json:"result,omitempty"`
 	// Verification is set once the world did not agree with the stored result.
 	Verification *Verification `cbor:"43,keyasint,omitempty" json:"verification,omitempty"`
-	// Obligations are the mutations that take effects of this one back, the oldest
-	// effect first.
+	// Obligations are the mutations that take effects of this one back, in their order.
 	Obligations []Key `cbor:"47,keyasint,omitempty" json:"obligations,omitempty"`
 }
 
@@ -239,14 +216,11 @@ type Outcome struct {
 type Asking struct {
 	// NextTryAt is when the runner is due (Queued only).
 	NextTryAt time.Time `cbor:"30,keyasint,omitzero" json:"next_try_at,omitzero"`
-	// RedispatchSince is when a believed absence queued a failed record to be sent
-	// again by itself; zero for none.
+	// RedispatchSince is when an absence queued a failed record to be sent again; zero for none.
 	RedispatchSince time.Time `cbor:"31,keyasint,omitzero" json:"redispatch_since,omitzero"`
-	// Tries counts reconcile tries that reached the API, since the outcome became unknown or a
-	// person asked to check again.
+	// Tries counts tries that reached the API, from the beginning or from a person's check_again.
 	Tries int `cbor:"32,keyasint,omitempty" json:"tries,omitempty"`
-	// ResendTries counts resends; ResendClosed is set after a failure verdict
-	// to one, or after three.
+	// ResendClosed is set after a resend that failed, or after three.
 	ResendTries  int           `cbor:"33,keyasint,omitempty" json:"resend_tries,omitempty"`
 	ResendClosed bool          `cbor:"34,keyasint,omitempty" json:"resend_closed,omitempty"`
 	RunningAge   time.Duration `cbor:"36,keyasint,omitempty" json:"running_age,omitempty"`
@@ -258,18 +232,15 @@ type Asking struct {
 // Question is what a person is asked.
 type Question struct {
 	Escalation *Escalation `cbor:"42,keyasint,omitempty" json:"escalation,omitempty"`
-	// Displaced are the questions that are open beside Escalation, which took their place,
-	// the latest last. They are asked again once it is closed.
+	// Displaced are open questions whose place Escalation took. They are asked again after it.
 	Displaced []Escalation `cbor:"52,keyasint,omitempty" json:"displaced,omitempty"`
 }
 
 // Dispatch is one sending of a mutation.
 type Dispatch struct {
-	// ID is made by the caller before the claim, so that an ambiguous commit can
-	// be re-read.
+	// ID is made before the claim, so that an ambiguous commit can be read again.
 	ID string `cbor:"1,keyasint" json:"id"`
-	// Owner is the process that sends it; it is known to be gone when another
-	// process recovered the ledger.
+	// Owner is the process that sends it.
 	Owner      string `cbor:"2,keyasint"           json:"owner"`
 	Run        string `cbor:"3,keyasint,omitempty" json:"run,omitempty"`
 	Generation int    `cbor:"4,keyasint"           json:"generation"`
@@ -278,8 +249,7 @@ type Dispatch struct {
 	// Redispatch says that a believed absence made it, without a script's asking.
 	Redispatch    bool   `cbor:"6,keyasint,omitempty" json:"redispatch,omitempty"`
 	PayloadDigest string `cbor:"7,keyasint"           json:"payload_digest"`
-	// Gap is the number of the gap in which it may have been made, 0 for a sending
-	// that the ledger knows of.
+	// Gap is the number of the gap in which it may have been made; 0 for a known sending.
 	Gap int `cbor:"25,keyasint,omitempty" json:"gap,omitempty"`
 	// Gaps is how many gaps the ledger knew of when it was made: it came after these.
 	Gaps int `cbor:"28,keyasint,omitempty" json:"gaps,omitempty"`
@@ -294,16 +264,15 @@ type Dispatch struct {
 	Verdict Verdict `cbor:"12,keyasint,omitempty" json:"verdict,omitempty"`
 	Class   Class   `cbor:"13,keyasint,omitempty" json:"class,omitempty"`
 	Reason  string  `cbor:"14,keyasint,omitempty" json:"reason,omitempty"`
-	// Resolved says that a believed absence or a person's decision came after
-	// it, or that its own verdict is definite.
+	// Resolved says that its own verdict, an absence or a person answers for it.
 	Resolved bool `cbor:"15,keyasint,omitempty" json:"resolved,omitempty"`
 	// PassedOn marks a 307 or 308 that was handed to the script.
 	PassedOn bool `cbor:"16,keyasint,omitempty" json:"passed_on,omitempty"`
 
 	Wire
 
-	// Prepares says that it has steps before the one that can take effect, Prepared
-	// that what they gave was kept: before that, the last one was not sent.
+	// Prepares says that it has preparing steps, Prepared that what they gave was kept: only then the last is
+	// sent.
 	Prepares bool `cbor:"26,keyasint,omitempty" json:"prepares,omitempty"`
 	Prepared bool `cbor:"27,keyasint,omitempty" json:"prepared,omitempty"`
 }
@@ -331,13 +300,11 @@ const (
 	VerdictApplied Verdict = "applied"
 	// VerdictCommitted: success, the answer's body was lost.
 	VerdictCommitted Verdict = "committed"
-	// VerdictAccepted: a 202, with its whole answer, that is followed to its end; it
-	// resolves nothing by itself.
+	// VerdictAccepted: a whole 202 that is followed; it resolves nothing by itself.
 	VerdictAccepted Verdict = "accepted"
 	// VerdictFailed: a definite failure verdict.
 	VerdictFailed Verdict = "failed"
-	// VerdictNotSent: nothing was sent, or the upstream declared that it processed nothing; counts
-	// as a failure verdict.
+	// VerdictNotSent: nothing was sent, or processed by the upstream's own word; a failure.
 	VerdictNotSent Verdict = "not_sent"
 	// VerdictUncertain: any other end.
 	VerdictUncertain Verdict = "uncertain"
@@ -381,31 +348,28 @@ type Observation struct {
 	Voided bool `cbor:"9,keyasint,omitempty" json:"voided,omitempty"`
 }
 
-// Unresolved reports whether the outcome is unknown in the sense of
-// docs/semantics.md: it stops its block scope. A watching record is not
-// unresolved; an in-flight one only once one of its dispatches was judged
-// uncertain, lost the answer of a success, or lost its owner.
+// Unresolved reports whether the outcome is unknown, so that it stops its block scope. A watching record
+// isn't,
+// nor is one in flight before a dispatch ended uncertain, lost its answer or its owner.
 func (m *Mutation) Unresolved() bool {
 	switch m.State {
 	case NeedsReconcile, Indeterminate:
 		return !m.Watching
 	case InFlight:
-		return len(m.Dispatches) == 0 || m.unsettled(len(m.Dispatches))
+		return len(m.Dispatches) == 0 || m.unknownAmong(len(m.Dispatches))
 	case Applied, Failed, Skipped:
 		return false
 	}
 	return true
 }
 
-// Queued reports whether the runner has the record: its outcome is to be asked
-// about, or it is to be sent by itself.
+// Queued reports whether the runner has the record, to be asked about or sent.
 func (m *Mutation) Queued() bool {
 	return m.State == NeedsReconcile || m.State == Failed && !m.RedispatchSince.IsZero()
 }
 
-// unsettled reports whether one of the first n dispatches ended, or lost its
-// owner, without an answer to whether it took effect and what it answered.
-func (m *Mutation) unsettled(n int) bool {
+// unknownAmong reports whether one of the first n dispatches ended without its effect or answer being known.
+func (m *Mutation) unknownAmong(n int) bool {
 	for _, d := range m.Dispatches[:n] {
 		if !d.Resolved && (d.Lost || d.Verdict == VerdictUncertain || d.Verdict == VerdictCommitted) {
 			return true

@@ -9,23 +9,17 @@ import (
 
 // Observe records what a reconcile try saw, and moves the record by it.
 //
-// An absence is believed only as docs/semantics.md §6 says, read again inside
-// the transaction; until then it is a try without an outcome. An object that is
-// another mutation's evidence makes any observation a retry. A try that leaves
-// the record unknown counts: once settle is over and the API was reached the
-// given number of times, or the runner had the record for the longest running
-// time, it is exhausted in the same transaction.
-//
-// ErrVersion: the record moved since the asking began, so that what was seen may
-// be worthless. An in-flight record takes observations of the inline try only,
-// and only after its dispatch was judged.
+// An absence is believed as docs/semantics.md §6 says, read again in the transaction. Another mutation's
+// evidence makes any observation a retry. After the last try, or the longest running time, the record is
+// exhausted. ErrVersion: the record moved since the asking began. In flight it takes observations of the
+// inline
+// try only, once its dispatch was judged.
 func (l *Ledger) Observe(ctx context.Context, o Observe) (Finished, error) {
 	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.observe(&o) })
 }
 
-// Exhaust ends automation for a record in needs_reconcile: no strategy is left
-// but none. It becomes indeterminate or, if committed, applied with an unknown
-// result; a person is asked either way. ErrVersion as for Observe.
+// Exhaust ends automation for a record in needs_reconcile: it becomes indeterminate or, if committed, applied
+// without a result, and a person is asked. ErrVersion as for Observe.
 func (l *Ledger) Exhaust(ctx context.Context, key Key, version int64, reason string) (Finished, error) {
 	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) {
 		m, err := c.expect(key, version)
@@ -69,16 +63,14 @@ func (c *command) observe(q *Observe) (*Mutation, *Run, error) {
 	}
 	m.NextTryAt = q.NextTryAt
 	if known.Has(FactResult) && q.Result != nil {
-		m.keepResult(q.Result, "observation")
-		if err := c.keepBody(&m.Result.Body, q.Body); err != nil {
+		if err := c.keepResult(m, q.Result, "observation", q.Body); err != nil {
 			return nil, nil, err
 		}
 	}
 	return c.moveByObservation(m, &o, on, known, q)
 }
 
-// judge turns what was seen into a trigger and what the table must know of it,
-// and ties the objects that were found to the mutation.
+// judge turns what was seen into a trigger and facts, and ties the objects to the mutation.
 func (c *command) judge(m *Mutation, o *Observation, q *Observe) (Trigger, Facts, error) {
 	o.Counted, o.Voided = false, false
 	taken, err := c.evidenceTaken(m, o)
@@ -134,8 +126,7 @@ func join(said, reason string) string {
 	return said + "; " + reason
 }
 
-// evidenceTaken names the mutation whose evidence one of the objects is, "" if
-// all of them are free or ours.
+// evidenceTaken says whose evidence one of the objects is, "" if all are free or ours.
 func (c *command) evidenceTaken(m *Mutation, o *Observation) (string, error) {
 	for _, object := range o.Objects {
 		owner, err := c.EvidenceOf(m.Connector, m.Account, object)
@@ -166,8 +157,7 @@ func (c *command) tie(m *Mutation, o *Observation) error {
 	return nil
 }
 
-// moveByObservation carries the observation out, and exhausts a record whose
-// tries are used up.
+// moveByObservation carries the observation out, and exhausts a record that used up its tries.
 func (c *command) moveByObservation(m *Mutation, o *Observation, on Trigger, known Facts, q *Observe) (*Mutation, *Run, error) {
 	from, mv := m.State, c.at(ActorRunner, join(o.Strategy, o.Reason))
 	if q.Inline {
@@ -216,8 +206,7 @@ func (c *command) moveByObservation(m *Mutation, o *Observation, on Trigger, kno
 	return m, r, c.store(m, from, on, mv, "", o.Evidence)
 }
 
-// afterObservation does to the run what the record's new state means for it; a
-// record that is still in needs_reconcile has paused its run before.
+// afterObservation does to the run what the new state means; one that is still unknown paused it before.
 func (c *command) afterObservation(m *Mutation) (*Run, error) {
 	if m.State == NeedsReconcile || m.State == InFlight {
 		return c.runOf(m.Run)

@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,26 +25,15 @@ const (
 	IfDoneRead IfDone = "run"
 )
 
-// OpenRun opens a managed run, and its item if this is the item's first.
-//
-// It answers ErrInvalid for a command that is wrong in itself, ErrAttempt for an
-// attempt that isn't the item's current one, whatever the item's state, ErrItemDone
-// for an item that is done or skipped, ErrItemAttention, ErrItemBusy
-// (with Takeover the running run is ended instead), and a *BlockedError while an
-// unresolved mutation stops the scope. A failed item is opened by it.
+// OpenRun opens a managed run, and its item if there is none, or it failed. It answers ErrInvalid, ErrAttempt
+// for
+// another attempt than the current one, ErrItemDone, ErrItemAttention, ErrItemBusy (unless Takeover ends that
+// run), and a *BlockedError while an unresolved mutation stops the scope.
 func (l *Ledger) OpenRun(ctx context.Context, o OpenRun) (*Run, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	var r *Run
-	err := l.update(ctx, func(c *command) (err error) {
-		r, err = c.openRun(o)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
+	return evaluate(ctx, l, func(c *command) (*Run, error) { return c.openRun(o) })
 }
 
 // check reports what is wrong with the command itself.
@@ -66,22 +57,14 @@ func (o OpenRun) check() error {
 	case o.TTL < 0:
 		return invalid("ttl %s is negative", o.TTL)
 	}
-	switch o.Mutations {
-	case "", MutationsMany, MutationsOne, MutationsNone:
-	default:
+	switch {
+	case !slices.Contains([]Mutations{"", MutationsMany, MutationsOne, MutationsNone}, o.Mutations):
 		return invalid("mutations %q: want many, one or none", o.Mutations)
-	}
-	switch o.OnFailure {
-	case "", FailureAbort, FailureReturn:
-	default:
+	case !slices.Contains([]OnFailure{"", FailureAbort, FailureReturn}, o.OnFailure):
 		return invalid("on_failure %q: want abort or return", o.OnFailure)
-	}
-	if o.IfDone != IfDoneRefuse && o.IfDone != IfDoneRead {
+	case !slices.Contains([]IfDone{IfDoneRefuse, IfDoneRead}, o.IfDone):
 		return invalid("if_done %q: want run, or nothing", o.IfDone)
-	}
-	switch o.BlockScope {
-	case "", BlockWorkflow, BlockItem, BlockMutation:
-	default:
+	case !slices.Contains([]BlockScope{"", BlockWorkflow, BlockItem, BlockMutation}, o.BlockScope):
 		return invalid("block_scope %q: want workflow, item or mutation", o.BlockScope)
 	}
 	return nil
@@ -138,8 +121,7 @@ func (c *command) opened(r *Run) error {
 	return nil
 }
 
-// openReading opens a run of an item that can't produce new effects: it may read,
-// and doesn't make the item busy.
+// openReading opens a run of an item that is over: it reads only, and doesn't make the item busy.
 func (c *command) openReading(id string, o OpenRun, item *Item) (*Run, error) {
 	r := c.newRun(id, o, item.Attempt)
 	r.Mutations, r.ItemDone = MutationsNone, true
@@ -160,8 +142,7 @@ func (c *command) admitItem(o OpenRun) (*Item, error) {
 			return nil, err
 		}
 	}
-	// Ahead of the item's state: whoever asks for another attempt must not hear that it
-	// is done, as that says something of the current one only.
+	// Before the item's state: that says something of the current attempt only.
 	if o.Attempt != 0 && o.Attempt != item.Attempt {
 		return nil, fmt.Errorf("%w: item %q is at attempt %d, not %d", ErrAttempt, item.Item, item.Attempt, o.Attempt)
 	}
@@ -176,9 +157,8 @@ func (c *command) admitItem(o OpenRun) (*Item, error) {
 	return item, nil
 }
 
-// admitScope refuses a run whose scope is stopped. After an unknown of a once
-// run no other once run of the workflow may start, whatever the block scope: its
-// item would be a new one, and the same work would be done again.
+// admitScope refuses a run whose scope is stopped. After an unknown of a once run no other once run of the
+// workflow starts: its item would be a new one, and the same work be done again.
 func (c *command) admitScope(o OpenRun) error {
 	all, err := c.blockers(o.Workflow)
 	if err != nil {
@@ -215,21 +195,10 @@ func (c *command) makeRoom(item *Item, takeover bool) error {
 }
 
 func (c *command) newRun(id string, o OpenRun, attempt int) *Run {
-	r := &Run{
+	return &Run{
 		ID: id, Workflow: o.Workflow, Item: o.Item, Attempt: attempt, Once: o.Once, Items: o.Items, State: RunRunning,
-		Mutations: o.Mutations, OnFailure: o.OnFailure, BlockScope: o.BlockScope, Title: o.Title,
+		Mutations: cmp.Or(o.Mutations, MutationsMany), OnFailure: cmp.Or(o.OnFailure, FailureAbort), BlockScope: o.BlockScope, Title: o.Title,
 		ResumeHint: o.ResumeHint, Labels: o.Labels, TokenSHA256: o.TokenSHA256, OpenedAt: c.now.Wall,
+		ExpiresAt: c.now.Wall.Add(cmp.Or(o.TTL, DefaultRunTTL)),
 	}
-	if r.Mutations == "" {
-		r.Mutations = MutationsMany
-	}
-	if r.OnFailure == "" {
-		r.OnFailure = FailureAbort
-	}
-	ttl := o.TTL
-	if ttl == 0 {
-		ttl = DefaultRunTTL
-	}
-	r.ExpiresAt = c.now.Wall.Add(ttl)
-	return r
 }

@@ -14,15 +14,13 @@ type RecoverCounts struct {
 	NeedsReconcile, Indeterminate, Applied, Failed int
 }
 
-// recoverBatch is how many records recovery moves in one transaction. Where they are so long
-// that it's too many for the store, it goes on with fewer.
+// recoverBatch is how many records one transaction moves; where they are too long for it, fewer.
 const recoverBatch = 64
 
-// Recover moves on every record in flight whose owner is another process, which
-// is lost: to needs_reconcile (due at nextTryAt), or without a reconciler to
-// indeterminate, or to applied if success is known, or to failed if it is proven that
-// the step which can take effect was not sent; nothing is sent again by that alone. The runs that sent them are paused. It runs before the listener opens,
-// and on an error nothing may be sent.
+// Recover moves on every record in flight whose owner is lost, another process: to needs_reconcile (due at
+// nextTryAt), indeterminate without a reconciler, applied if success is known, or failed if it was not sent.
+// Nothing is sent again, and their runs are paused. It runs before the listener opens; after an error nothing
+// may be sent.
 func (l *Ledger) Recover(ctx context.Context, nextTryAt func(*Mutation) time.Time) (RecoverCounts, error) {
 	var total RecoverCounts
 	keys, err := l.inFlight(ctx)
@@ -48,40 +46,32 @@ func (l *Ledger) Recover(ctx context.Context, nextTryAt func(*Mutation) time.Tim
 }
 
 // recoverSome moves on a few records in one transaction.
-func (l *Ledger) recoverSome(ctx context.Context, keys []Key, nextTryAt func(*Mutation) time.Time) (counts RecoverCounts, err error) {
-	err = l.update(ctx, func(c *command) error {
-		counts = RecoverCounts{}
+func (l *Ledger) recoverSome(ctx context.Context, keys []Key, nextTryAt func(*Mutation) time.Time) (RecoverCounts, error) {
+	return evaluate(ctx, l, func(c *command) (counts RecoverCounts, err error) {
 		for _, key := range keys {
 			if err := c.recover(key, nextTryAt, &counts); err != nil {
-				return err
+				return counts, err
 			}
 		}
-		return nil
+		return counts, nil
 	})
-	return counts, err
 }
 
-// recoverResends lets the runner look at once at records whose resend has lost its
-// owner: they stay unknown, but nobody waits for the resend's end any more.
+// recoverResends makes records due whose resend has lost its owner; they stay unknown.
 func (l *Ledger) recoverResends(ctx context.Context, nextTryAt func(*Mutation) time.Time) error {
-	filter := Filter{States: []State{NeedsReconcile}, Limit: recoverBatch}
-	for {
-		page, err := l.Mutations(ctx, filter)
-		if err != nil {
+	list, err := l.allIn(ctx, NeedsReconcile)
+	if err != nil {
+		return err
+	}
+	for _, m := range list {
+		if !m.lostResend(l.Process()) {
+			continue
+		}
+		if err := l.update(ctx, func(c *command) error { return c.recoverResend(m.Key, nextTryAt) }); err != nil {
 			return err
 		}
-		for _, m := range page.Items {
-			if !m.lostResend(l.Process()) {
-				continue
-			}
-			if err := l.update(ctx, func(c *command) error { return c.recoverResend(m.Key, nextTryAt) }); err != nil {
-				return err
-			}
-		}
-		if filter.Cursor = page.Next; filter.Cursor == "" {
-			return nil
-		}
 	}
+	return nil
 }
 
 // lostResend reports whether a dispatch has no end, and never will have one.

@@ -8,10 +8,9 @@ import (
 // DefaultMaxDispatches is the policy's number where it is missing.
 const DefaultMaxDispatches = 2
 
-// RedispatchOpen reports whether a believed absence lets m be sent again by itself:
-// the rule says on_absent: redispatch, and m was sent fewer than max_dispatches
-// times. Every sending but a resend counts, whoever asked for it.
-// An undo is sent as often as Undo.Allowed says.
+// RedispatchOpen reports whether an absence lets m be sent again by itself: the rule says redispatch, and it
+// was
+// sent fewer than max_dispatches times, without resends. An undo is sent as often as Undo.Allowed says.
 func RedispatchOpen(m *Mutation) bool {
 	if m.Undo != nil {
 		return m.Undo.Sent < m.Undo.Allowed
@@ -32,8 +31,7 @@ func RedispatchOpen(m *Mutation) bool {
 	return sent < limit
 }
 
-// escalateAbsence asks a person about a mutation that did not happen, and that its
-// rule would send again if it had not been sent too often; it stops nothing.
+// escalateAbsence asks a person about what did not happen, and was sent too often to be sent again.
 func (m *Mutation) escalateAbsence(mv move) {
 	if m.Undo != nil {
 		m.undoFailed(m.Undo.Next, mv)
@@ -45,8 +43,7 @@ func (m *Mutation) escalateAbsence(mv move) {
 	}
 }
 
-// escalateRedispatch asks a person about a sending that a believed absence made and that
-// failed for good: no run meets that failure, and by itself it isn't sent again.
+// escalateRedispatch asks a person about a redispatch that failed: no run meets its failure.
 func (m *Mutation) escalateRedispatch(mv move) {
 	if m.escalateFailure(mv); m.asked() == EscalationPermission || m.asked() == EscalationPrecondition {
 		return
@@ -55,21 +52,17 @@ func (m *Mutation) escalateRedispatch(mv move) {
 	m.escalate(EscalationAbsent, mv)
 }
 
-// Redispatch records the sending that a believed absence queued, before it is sent,
-// in one transaction with a gate of its own, which looks at item and workflow and
-// not at the run, since that one is over:
+// Redispatch records the sending that a believed absence queued, before it is sent. The gate of the same
+// transaction looks at item and workflow; the run is over:
 //
-//  1. an item that takes no mutation, another attempt than the current one, another
-//     payload in the open generation, or settings of now by which an absence leads to
-//     less: the record leaves the queue and stays failed; what an obligation takes back is there whatever became of its item, so
-//     that neither item nor attempt are looked at for one;
-//  2. a scope that is stopped, an obligation of the same mutation whose effect is
-//     newer and which isn't settled, or a sending of what is to be taken back that may
-//     still take effect, and would do so behind the undo: asked again at NextTryAt;
-//  3. else it is in flight, under the same vendor key, and the caller's to send, once.
+//  1. the item takes no mutation or has another attempt, the open generation carried another payload,
+//     or an absence leads to less by the settings of now: it leaves the queue, and stays failed. An undo
+//     is owed whatever became of its item;
+//  2. the scope is stopped, a newer effect is to be undone first, or what is undone may still take
+//     effect: asked again at NextTryAt;
+//  3. else it is in flight under the same vendor key, and the caller's to send, once.
 //
-// Without a dispatch nothing may be sent. ErrVersion: the record moved since it was
-// read; a record that is not queued is ErrNotAllowed.
+// Without a dispatch nothing may be sent. ErrVersion if the record moved, ErrNotAllowed if it isn't queued.
 func (l *Ledger) Redispatch(ctx context.Context, r Redispatch) (*Mutation, *Dispatch, error) {
 	var m *Mutation
 	sent := false
@@ -83,17 +76,17 @@ func (l *Ledger) Redispatch(ctx context.Context, r Redispatch) (*Mutation, *Disp
 	return m, m.Current(), nil
 }
 
-// CallOffRedispatch takes a record out of the queue: it can't be sent, for a reason
-// that doesn't mend itself. It stays failed, and a person is told. With a time it is
-// only put off until then, unless it has waited for longer than MaxAge already. ErrVersion and ErrNotAllowed as for Redispatch.
+// CallOffRedispatch takes a record out of the queue that can't be sent, and tells a person. With a time it is
+// put
+// off instead, unless it waited for longer than MaxAge. Errors are as for Redispatch.
 func (l *Ledger) CallOffRedispatch(ctx context.Context, key Key, version int64, until time.Time, reason string) (*Mutation, error) {
-	var m *Mutation
-	err := l.update(ctx, func(c *command) (err error) {
-		if m, err = c.queued(key, version); err != nil {
-			return err
+	return evaluate(ctx, l, func(c *command) (*Mutation, error) {
+		m, err := c.queued(key, version)
+		if err != nil {
+			return nil, err
 		}
 		if waited := c.now.Wall.Sub(m.RedispatchSince); !until.IsZero() && waited < c.config.Reconcile.MaxAge {
-			return c.putOff(m, until, reason)
+			return m, c.putOff(m, until, reason)
 		}
 		mv := c.at(ActorRunner, "it did not happen, and it can't be sent again: "+reason)
 		kind := EscalationAbsent
@@ -101,12 +94,8 @@ func (l *Ledger) CallOffRedispatch(ctx context.Context, key Key, version int64, 
 			mv.why, kind = "it can't be undone by itself: "+reason, EscalationUndo
 		}
 		m.escalate(kind, mv)
-		return c.leaveQueue(m, mv)
+		return m, c.leaveQueue(m, mv)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
 }
 
 // queued loads a record that waits to be sent again.
@@ -194,7 +183,7 @@ func (c *command) waitsFor(m *Mutation, r Redispatch) (string, error) {
 	if newer != nil {
 		return newer.ID + " takes back a newer effect of the same mutation, and comes first", nil
 	}
-	return c.undoneUnsettled(m, r.Caution)
+	return c.undoneActive(m, r.Caution)
 }
 
 // closedFor says why m may not be sent again for its item; "" if it may.

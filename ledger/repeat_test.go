@@ -78,8 +78,10 @@ func TestAClaimOfWhatWasApplied(t *testing.T) {
 		"of an unmanaged scope":         {before: unmanaged, decision: ledger.DecideReplay},
 		"that the rule lets be repeats": {before: func(a *again) { a.q.Redelivery, a.q.RepeatReplay = false, true }, decision: ledger.DecideReplay},
 		"of another payload": {
-			before: func(a *again) { payload("other")(&a.q) }, decision: ledger.DecideMismatch, problem: "payload-mismatch",
+			before:   func(a *again) { payload("other")(&a.q); a.q.Compared = ledger.ComparedWith(a.mutation("a")) },
+			decision: ledger.DecideMismatch, problem: "payload-mismatch",
 		},
+		"of another payload, not compared":        {before: func(a *again) { payload("other")(&a.q) }, decision: ledger.DecideStale},
 		"of a payload that differs in minor ways": {before: func(a *again) { a.q.Record.PayloadDigest = "other" }, decision: ledger.DecideReplay},
 		"whose caller may be there still":         {before: func(a *again) { a.q.Redelivery = false }, decision: ledger.DecideReplay},
 		"that was delivered": {
@@ -132,7 +134,7 @@ func TestAClaimOfWhatWasApplied(t *testing.T) {
 			before: func(a *again) { a.claim(nil, "a", payload("other")) }, problem: "item-attention",
 		},
 		"of another attempt":                          {before: func(a *again) { a.q.Attempt = 2 }, problem: "attempt"},
-		"under another rule":                          {before: func(a *again) { a.q.Record.ConnectorHash, a.q.CanDerive = "other", true }, decision: ledger.DecideRules},
+		"under another rule":                          {before: func(a *again) { a.q.Record.ConnectorHash = "other" }, decision: ledger.DecideStale},
 		"of a run that may read only":                 {before: only(ledger.MutationsNone), problem: "read-only-run"},
 		"that is its run's only mutation from now on": {before: only(ledger.MutationsOne), decision: ledger.DecideReplay, uses: true},
 		"of what nobody made":                         {before: func(a *again) { a.q.Key = key("b") }, decision: ledger.DecideDispatch},

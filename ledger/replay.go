@@ -7,23 +7,20 @@ import (
 )
 
 // byRecord decides by what the ledger says about the mutation.
-func (c *claiming) byRecord() (Claimed, error) {
-	if len(c.met) > 1 {
+func (c *claiming) byRecord() (*Claimed, error) {
+	if len(c.matches) > 1 {
 		return c.ambiguous()
 	}
 	if c.m == nil {
 		refusal, note, err := c.drift()
-		if err != nil {
-			return Claimed{}, err
-		}
-		if refusal != nil {
-			return *refusal, nil
+		if err != nil || refusal != nil {
+			return refusal, err
 		}
 		c.drifted = note
 		return c.dispatch()
 	}
 	if c.m.Workflow != c.q.Workflow || c.m.Item != c.q.Item || c.m.Attempt != c.q.Attempt {
-		return Claimed{}, invalid("mutation %s belongs to another scope", c.m.ID)
+		return nil, invalid("mutation %s belongs to another scope", c.m.ID)
 	}
 	switch c.m.State {
 	case Applied:
@@ -41,11 +38,7 @@ func (c *claiming) byRecord() (Claimed, error) {
 	default:
 		// Indeterminate, and what this version doesn't know, are blocked.
 	}
-	out, err := c.blocked([]Blocker{blockerOf(c.m)})
-	if err != nil {
-		return Claimed{}, err
-	}
-	return *out, nil
+	return c.blocked([]Blocker{blockerOf(c.m)})
 }
 
 // blockerOf is the record as the gate sees it.
@@ -56,10 +49,9 @@ func blockerOf(m *Mutation) Blocker {
 	}
 }
 
-// repeated reports whether this run asks a second time for what it was answered
-// already, or is being answered: a second intent, not a replay. Not a repeat are
-// a request with the same client Idempotency-Key as before, a rule with repeat:
-// replay, and a request whose earlier caller has gone or was another run's.
+// repeated reports whether this run asks a second time for what it was answered, or is being answered. It
+// doesn't with the same client Idempotency-Key, by a rule with repeat: replay, or when the earlier caller has
+// gone or was another run's.
 func (c *claiming) repeated() (bool, error) {
 	if c.run == nil || c.q.RepeatReplay {
 		return false, nil
@@ -79,51 +71,45 @@ func (c *claiming) repeated() (bool, error) {
 }
 
 // refuseRepeat answers a second intent; the run goes on.
-func (c *claiming) refuseRepeat() Claimed {
+func (c *claiming) refuseRepeat() *Claimed {
 	out := refused("repeated", "This run already made mutation %s (%s). If a second one is meant, tell the two apart by a subkey.",
 		c.m.ID, c.m.Target)
 	out.Decision = DecideRepeated
-	return *out
+	return out
 }
 
 // ofApplied replays, or refuses what the stored result doesn't answer.
-func (c *claiming) ofApplied() (Claimed, error) {
+func (c *claiming) ofApplied() (*Claimed, error) {
 	again, err := c.repeated()
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	switch {
 	case again:
 		return c.refuseRepeat(), nil
 	case !c.m.Forgotten.IsZero():
 		return c.forgotten()
-	case c.covered():
-	case c.uncompared():
-		return Claimed{Decision: DecideCompare}, nil
-	default:
+	case c.m.undecidedBy(c.q):
+		return &Claimed{Decision: DecideStale}, nil
+	case !c.covered():
 		return c.mismatch("it was applied with another payload")
-	}
-	switch {
 	case c.m.Result == nil || !c.m.Watching && c.m.ResultState != ResultKnown:
 		return c.withoutResult()
 	}
-	return Claimed{Decision: DecideReplay}, c.useRun(false)
+	return &Claimed{Decision: DecideReplay}, c.useRun(false)
 }
 
 // covered reports whether the stored result answers the claim's payload.
 func (c *claiming) covered() bool {
-	if c.m.Covers(c.q.Record.PayloadDigest, c.q.Record.SignificantDigest) {
-		return true
-	}
-	return c.q.Compared != nil && c.q.Compared.Stored == c.m.PayloadDigest && c.q.Compared.Covers
+	return c.m.Covers(c.q.Record.PayloadDigest, c.q.Record.SignificantDigest) || c.q.Compared.with(c.m) && c.q.Compared.Covers
 }
 
 // withoutResult refuses what happened but can't be answered; a person is asked once.
-func (c *claiming) withoutResult() (Claimed, error) {
+func (c *claiming) withoutResult() (*Claimed, error) {
 	if c.q.OnNoResult {
-		return Claimed{Decision: DecideStandIn}, c.useRun(false)
+		return &Claimed{Decision: DecideStandIn}, c.useRun(false)
 	}
-	out := *refused("no-result", "Mutation %s happened, but its answer is not known (%s), so it can't be replayed.",
+	out := refused("no-result", "Mutation %s happened, but its answer is not known (%s), so it can't be replayed.",
 		c.m.ID, c.m.ResultState)
 	if c.m.Escalated() || c.m.Escalation != nil && c.m.Escalation.Kind == EscalationNoResult {
 		return out, c.useRun(false)
@@ -131,14 +117,13 @@ func (c *claiming) withoutResult() (Claimed, error) {
 	mv := c.at(ActorProxy, out.Detail)
 	c.m.escalate(EscalationNoResult, mv)
 	if err := c.store(c.m, c.m.State, "no_result", mv, "", ""); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	return out, c.useRun(false)
 }
 
-// mismatch refuses another payload under the same identity: the item waits for a
-// person, the run is paused, and nothing is sent.
-func (c *claiming) mismatch(why string) (Claimed, error) {
+// mismatch refuses another payload of the same identity: item and run wait for a person.
+func (c *claiming) mismatch(why string) (*Claimed, error) {
 	diff := c.diff()
 	detail := func(words string) string {
 		if words != "" {
@@ -146,100 +131,92 @@ func (c *claiming) mismatch(why string) (Claimed, error) {
 		}
 		return fmt.Sprintf("Mutation %s (%s): %s.%s It is not sent; a person has to decide.", c.m.ID, c.m.Target, why, words)
 	}
-	out := Claimed{Decision: DecideMismatch, Problem: "payload-mismatch", Detail: detail(diff.String())}
+	out := &Claimed{Decision: DecideMismatch, Problem: "payload-mismatch", Detail: detail(diff.String())}
 	// Run and item are shown to those who may not see contents.
 	mv := c.at(ActorProxy, detail(diff.Places()))
 	c.m.Disputed, c.m.Diff = c.q.Record.PayloadDigest, diff
 	c.m.escalate(EscalationMismatch, mv)
 	if err := c.store(c.m, c.m.State, "payload_mismatch", mv, "", diff.String()); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	if c.run != nil {
 		out.RunRefused = true
 		if err := c.end(c.run, ending{RunPausedAttention, ClassLogic, mv.why, c.m.ID, ActorProxy, false}); err != nil {
-			return Claimed{}, err
+			return nil, err
 		}
 	}
 	return out, c.needAttention(c.m, mv.why)
 }
 
 // ofFailed claims again, but never with a second payload under one vendor key.
-func (c *claiming) ofFailed() (Claimed, error) {
+func (c *claiming) ofFailed() (*Claimed, error) {
 	if c.m.carriesOther(c.q.Record.PayloadDigest) {
-		if c.uncompared() && c.m.Forgotten.IsZero() {
-			return Claimed{Decision: DecideCompare}, nil
+		if c.m.undecidedBy(c.q) {
+			return &Claimed{Decision: DecideStale}, nil
 		}
 		return c.mismatch("its vendor key was used with another payload by a sending that may still be remembered")
 	}
 	return c.dispatch()
 }
 
-// ofInFlight joins the sending of this process. One of another process is waited
-// for like any unresolved mutation.
-func (c *claiming) ofInFlight() (Claimed, error) {
+// ofInFlight joins the sending of this process; one of another process blocks.
+func (c *claiming) ofInFlight() (*Claimed, error) {
 	again, err := c.repeated()
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	current := c.m.Current()
 	switch {
 	case again:
 		return c.refuseRepeat(), nil
 	case current == nil || !c.owns(current):
-		out, err := c.blocked([]Blocker{blockerOf(c.m)})
-		if err != nil {
-			return Claimed{}, err
-		}
-		return *out, nil
+		return c.blocked([]Blocker{blockerOf(c.m)})
 	}
 	other := !c.m.Covers(c.q.Record.PayloadDigest, c.q.Record.SignificantDigest)
-	return Claimed{Decision: DecideJoin, Again: other}, c.useRun(false)
+	return &Claimed{Decision: DecideJoin, Again: other}, c.useRun(false)
 }
 
 // ofSkipped refuses what a person decided to leave out.
-func (c *claiming) ofSkipped() (Claimed, error) {
+func (c *claiming) ofSkipped() (*Claimed, error) {
 	again, err := c.repeated()
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	if again {
 		return c.refuseRepeat(), nil
 	}
 	if c.q.OnSkip {
-		return Claimed{Decision: DecideStandIn}, c.useRun(false)
+		return &Claimed{Decision: DecideStandIn}, c.useRun(false)
 	}
-	return *refused("skipped", "A person decided to go on without mutation %s (%s).", c.m.ID, c.m.Target), c.useRun(false)
+	return refused("skipped", "A person decided to go on without mutation %s (%s).", c.m.ID, c.m.Target), c.useRun(false)
 }
 
 // dispatch records that the mutation is about to be sent.
-func (c *claiming) dispatch() (Claimed, error) {
+func (c *claiming) dispatch() (*Claimed, error) {
 	gap, err := c.gapOf(c.q.Workflow, c.q.Item, c.m, c.item)
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	if gap != nil {
 		return c.inGap(gap)
 	}
 	if c.q.AwaitsTurn {
-		return Claimed{Decision: DecideTurn}, nil
-	}
-	if err := c.own(); err != nil {
-		return Claimed{}, err
+		return &Claimed{Decision: DecideTurn}, nil
 	}
 	if err := c.repin(); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	from, err := c.prepare()
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	mv := c.at(ActorProxy, "")
 	if err := c.move(c.m, OnClaim, c.facts(c.m, nil, 0), mv); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	gaps, err := c.Gaps()
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	c.m.addDispatch(Dispatch{
 		ID: c.q.DispatchID, Owner: c.Process().ID, Run: c.q.Run, Generation: c.m.Generation, Gaps: len(gaps),
@@ -247,24 +224,21 @@ func (c *claiming) dispatch() (Claimed, error) {
 		Prepares: c.q.Record.Policy.Prepares,
 	})
 	if err := c.keepContent(); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	if err := c.store(c.m, from, OnClaim, mv, c.q.DispatchID, ""); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	if c.drifted != "" {
-		c.Append(Event{
-			At: c.now.Wall, Actor: ActorProxy, What: "drift", Why: bound(c.drifted), Mutation: c.m.ID,
-			Run: c.m.Run, Workflow: c.m.Workflow, Item: c.m.Item,
-		})
+		c.tell("drift", c.at(ActorProxy, c.drifted), c.m.event())
 	}
 	d := *c.m.Current()
-	return Claimed{Decision: DecideDispatch, Dispatch: &d, Drift: c.drifted}, c.useRun(true)
+	return &Claimed{Decision: DecideDispatch, Dispatch: &d, Drift: c.drifted}, c.useRun(true)
 }
 
-// repin lets a failed record that is sent again take the rule that it is sent by: it
-// alone knows where its key and its marker are, what its answers mean, and how long they
-// are late. No earlier sending is open then, so that nobody needs the rule of before.
+// repin lets a failed record take the rule that it is sent by now: that knows its key, its marker and its
+// answers.
+// No earlier sending is open that would need the rule of before.
 func (c *claiming) repin() error {
 	r := &c.q.Record
 	if c.m == nil {
@@ -275,9 +249,8 @@ func (c *claiming) repin() error {
 		c.m.Policy = r.Policy
 		return nil
 	}
-	// The record's key stays that of the rule it was first claimed under, which its item
-	// must go on knowing.
-	if err := c.knowRules(); err != nil {
+	// The record's key stays that of the rule of its first claim, which the item must go on knowing.
+	if err := c.item.knowRules(c); err != nil {
 		return err
 	}
 	c.m.Connector, c.m.ConnectorVersion, c.m.ConnectorHash, c.m.ConnectorHosts = r.Connector, r.ConnectorVersion, r.ConnectorHash, r.ConnectorHosts
@@ -290,9 +263,8 @@ func (c *claiming) repin() error {
 	return nil
 }
 
-// prepare makes the record of a first claim, or lets a failed one take what this
-// claim carries, and returns the state it comes from. Its rule stays what it was; see
-// repin.
+// prepare makes the record of a first claim, or lets a failed one take what this claim carries, but its rule
+// (see repin). It returns the state that it comes from.
 func (c *claiming) prepare() (State, error) {
 	if c.m == nil {
 		c.m = newMutation(c.q, c.now)
@@ -329,15 +301,14 @@ func (c *claiming) prepare() (State, error) {
 	return from, nil
 }
 
-// noteRule stores the item, new if there was none, if it doesn't know the rule of the
-// new mutation.
+// noteRule stores the item if it is new, or doesn't know the rule of the new mutation.
 func (c *claiming) noteRule() (err error) {
 	if c.item == nil {
 		if c.item, err = c.newItem(c.q.Workflow, c.q.Item); err != nil {
 			return err
 		}
 	}
-	if err := c.knowRules(); err != nil {
+	if err := c.item.knowRules(c); err != nil {
 		return err
 	}
 	if c.item.note(c.m) || c.item.Version == 0 {
@@ -346,8 +317,7 @@ func (c *claiming) noteRule() (err error) {
 	return nil
 }
 
-// beginGeneration gives the record the vendor key of its new generation: the
-// script's own where the rule keeps it, else the derived one.
+// beginGeneration sets the new generation's vendor key: the script's own where the rule keeps it.
 func (c *claiming) beginGeneration() error {
 	if own := c.q.Record.VendorKey; own != "" {
 		c.m.VendorKey = own
@@ -356,8 +326,7 @@ func (c *claiming) beginGeneration() error {
 	return c.m.deriveVendorKey()
 }
 
-// newMutation is the record of a first claim: what the claim says, and nothing
-// that only the ledger may decide.
+// newMutation is the record of a first claim, as far as the claim says it.
 func newMutation(q *Claim, now Stamp) *Mutation {
 	r := &q.Record
 	return &Mutation{
@@ -386,8 +355,7 @@ func (c *claiming) keepContent() error {
 	return c.PutConnector(c.q.Record.ConnectorHash, c.q.Connector)
 }
 
-// useRun notes what the claim means for its run: the one mutation it may make, a
-// try within its grace, or the end of its grace by a stored success.
+// useRun notes what the claim means for its run: its only mutation, a try in its grace, or that grace's end.
 func (c *claiming) useRun(sent bool) error {
 	r := c.run
 	if r == nil {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// How often one mutation is sent by the resend strategy, and one of which the same
-// request again changes nothing.
+// How often a mutation is resent, and an idempotent one.
 const (
 	maxResends           = 3
 	maxIdempotentResends = DefaultUndoTries
@@ -20,24 +19,20 @@ func (m *Mutation) maxResends() int {
 	return maxResends
 }
 
-// ResendOpen reports whether m may be sent once more by the resend strategy, by
-// a sending that ends within deadline:
-//
-//  1. the rule has the strategy;
-//  2. fewer than three resends were made (of an idempotent undo, fewer than eight), and
-//     none met a failure verdict;
-//  3. the window is open, see WindowOpen.
+// ResendOpen reports whether m may be resent, by a sending that ends within deadline: its rule has the
+// strategy,
+// it was resent fewer than three times (an idempotent undo: eight), none of which failed, and WindowOpen.
 func ResendOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
 	return m.Policy.Resend && !m.Policy.Natural && !m.ResendClosed && m.ResendTries < m.maxResends() && WindowOpen(m, now, deadline)
 }
 
-// WindowOpen reports whether the API surely remembers the vendor key of m's
-// generation until a sending that ends within deadline has settled: its window is
-// known, and age + deadline + settle < 0.9 × window. The age counts from the start
-// of the generation's first dispatch, on the wall or the boot clock, whichever is
-// larger. After another start of the machine it is closed: nothing tells then that the
-// wall clock isn't the one of before it was switched off. It is read again before byte one
-// of a resend. For what is idempotent by itself it is always open.
+// WindowOpen reports whether the API surely remembers the vendor key until a sending that ends within deadline
+// has
+// settled: age + deadline + settle < 0.9 × window. The age is that of the generation's first dispatch, on the
+// wall
+// or the boot clock, whichever is larger. After another start of the machine it is closed, since the wall
+// clock
+// may be wrong. It is read again before byte one. What is idempotent has no window.
 func WindowOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
 	p := m.Policy
 	if p.Idempotent {
@@ -55,8 +50,7 @@ func WindowOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
 	return false
 }
 
-// sum adds durations that aren't negative. One that is too long to be told is the longest: it
-// must not pass for a short one.
+// sum adds durations that aren't negative; one too long to be told is the longest.
 func sum(all ...time.Duration) (total time.Duration) {
 	for _, d := range all {
 		if total += d; total < 0 {
@@ -66,16 +60,13 @@ func sum(all ...time.Duration) (total time.Duration) {
 	return total
 }
 
-// Resend records a dispatch by the resend strategy before it is sent. It is
-// allowed from in_flight after the end of the dispatch was judged, and from
-// needs_reconcile, and only as ResendOpen or NaturalOpen says. ErrVersion: the record moved
-// since it was read. Ask WindowOpen again before byte one.
+// Resend records a dispatch by the resend strategy before it is sent: from in_flight once its dispatch was
+// judged,
+// or needs_reconcile, while ResendOpen or NaturalOpen. ErrVersion if the record moved. Ask WindowOpen again
+// before
+// byte one.
 func (l *Ledger) Resend(ctx context.Context, r Resend) (*Mutation, *Dispatch, error) {
-	var m *Mutation
-	err := l.update(ctx, func(c *command) (err error) {
-		m, err = c.resend(r)
-		return err
-	})
+	m, err := evaluate(ctx, l, func(c *command) (*Mutation, error) { return c.resend(r) })
 	if err != nil {
 		return nil, nil, err
 	}

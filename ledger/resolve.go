@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// Resolve carries out a person's decision. Actor, reason and the version that they saw are
-// required. It answers ErrVersion if the record moved since, *InvalidError for a decision
-// that is wrong in itself, and *NotAllowedError, which lists the open actions, for one that
-// the table doesn't hold in this state.
+// Resolve carries out a person's decision, which needs actor, reason and the version that they saw. It answers
+// ErrVersion if the record moved, *InvalidError for a wrong decision, *NotAllowedError for one that isn't
+// open.
 func (l *Ledger) Resolve(ctx context.Context, r Resolve) (Finished, error) {
 	if err := r.Check(); err != nil {
 		return Finished{}, err
@@ -21,8 +20,7 @@ func (l *Ledger) Resolve(ctx context.Context, r Resolve) (Finished, error) {
 // maxObject is the longest id of what is to be undone, in bytes.
 const maxObject = 1 << 10
 
-// Check reports what is wrong with the decision itself: an *InvalidError. It asks neither for
-// the record nor for what compensating takes besides the object.
+// Check reports what is wrong with the decision itself: an *InvalidError.
 func (r *Resolve) Check() error {
 	var e InvalidError
 	actions := make([]string, 0, len(PersonTriggers()))
@@ -67,8 +65,7 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 	known := FactResult.If(r.Result != nil) | FactDeniable.If(Deniable(m, c.now, c.Process(), r.Force))
 	from, mv, asked := m.State, c.at(PersonActor(r.Actor), r.Reason), m.asked()
 	if r.Result != nil {
-		m.keepResult(r.Result, "person")
-		if err := c.keepBody(&m.Result.Body, r.Body); err != nil {
+		if err := c.keepResult(m, r.Result, "person", r.Body); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -104,8 +101,7 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 	return m, run, err
 }
 
-// decided writes the person's reason where the record tells its own; asked is the kind of
-// the question that was shown to them.
+// decided writes the person's reason into the record; asked is the kind of the question shown.
 func (m *Mutation) decided(r *Resolve, asked string) {
 	switch r.Action {
 	case OnDidNotHappen:
@@ -121,8 +117,7 @@ func (m *Mutation) decided(r *Resolve, asked string) {
 	}
 }
 
-// explain says in words why a decision is refused where the table alone would
-// leave a person guessing.
+// explain says why a decision is refused, where the table alone doesn't.
 func (c *command) explain(err error, m *Mutation, r *Resolve) error {
 	refusal, ok := errors.AsType[*NotAllowedError](err)
 	if !ok {

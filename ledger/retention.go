@@ -2,32 +2,29 @@ package ledger
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
-// Retention says how long what was settled is kept whole, and what becomes of it then.
-// The zero value keeps all.
+// Retention says how long what has its outcome is kept whole. The zero value keeps all.
 type Retention struct {
 	// Keep is how long after its last change; 0 keeps all.
 	Keep time.Duration
-	// Forget removes the record, so that the same request would be sent again. Otherwise
-	// its contents are dropped, and the same request is refused as forgotten.
+	// Forget removes the record: the same request would be sent. Else contents go, and it is refused.
 	Forget bool
 }
 
 // Forgettable reports whether r lets go of m, as far as the record tells:
 //
-//  1. it is settled: applied, failed or skipped, and nothing is under way or asked
-//     about it;
-//  2. its last change, and all that its rule lets an API take to settle, is longer
-//     ago than r.Keep;
-//  3. there is something to let go of: its contents, or, where all is forgotten, the
-//     record that was left of them.
+//  1. it is applied, failed or skipped, and nothing is under way or asked about it;
+//  2. its last change is longer ago than r.Keep and settle;
+//  3. there is something to let go of: contents or, where all is forgotten, the record.
 //
-// A record that is forgotten whole loses its contents first, and is removed after as long
-// again, and not before its API forgot its vendor key.
+// The record goes after the contents, as long again later, once its API forgot its vendor key.
 func (r Retention) Forgettable(m *Mutation, now Stamp) bool {
 	switch m.State {
 	case Applied, Failed, Skipped:
@@ -56,24 +53,17 @@ type ForgetCounts struct {
 	Dropped, Removed int
 }
 
-// Forget lets go of those of the records that r lets go of, in one transaction. A record
-// whose item a run works on stays, since that run may ask for it, and so does one of
-// which an effect is to be undone.
+// Forget lets go of what r lets go of, in one transaction. A record stays while a run works on its item, or an
+// effect of it is to be undone.
 func (l *Ledger) Forget(ctx context.Context, keys []Key, r Retention) (ForgetCounts, error) {
-	var counts ForgetCounts
-	err := l.update(ctx, func(c *command) error {
-		counts = ForgetCounts{}
+	return evaluate(ctx, l, func(c *command) (counts ForgetCounts, err error) {
 		for _, key := range keys {
 			if err := c.forget(key, r, &counts); err != nil {
-				return err
+				return counts, err
 			}
 		}
-		return nil
+		return counts, nil
 	})
-	if err != nil {
-		return ForgetCounts{}, err
-	}
-	return counts, nil
 }
 
 func (c *command) forget(key Key, r Retention, counts *ForgetCounts) error {
@@ -104,8 +94,7 @@ func (c *command) forget(key Key, r Retention, counts *ForgetCounts) error {
 	return c.store(m, m.State, "forgotten", mv, "", "")
 }
 
-// worksOn reports whether a run works on the item. A run of many items that was ended leaves
-// them its own, of which it may have thousands.
+// worksOn reports whether a run works on the item. A run of many items that was ended still names it.
 func (c *command) worksOn(item *Item) (bool, error) {
 	if item == nil || item.ActiveRun == "" {
 		return false, nil
@@ -114,13 +103,11 @@ func (c *command) worksOn(item *Item) (bool, error) {
 	return r != nil && !r.State.Ended(), err
 }
 
-// remove takes the record away, and its item with the last one if it was done or
-// skipped; their events stay, and its marker is nobody's from then on.
+// remove takes the record away, and with the last one an item that is over; their events stay.
 func (c *command) remove(m *Mutation, item *Item, mv move) error {
-	c.Append(Event{
-		At: c.now.Wall, Actor: mv.actor, What: "removed", Why: mv.why, Mutation: m.ID,
-		Run: m.Run, Workflow: m.Workflow, Item: m.Item, From: m.State,
-	})
+	e := m.event()
+	e.From = m.State
+	c.tell("removed", mv, e)
 	if err := c.useUp(m); err != nil {
 		return err
 	}
@@ -145,17 +132,53 @@ func (m *Mutation) dropContents(now time.Time) {
 	}
 }
 
-// forgotten refuses what was applied so long ago that its answer is dropped. Its rule
-// may have an answer for that.
-func (c *claiming) forgotten() (Claimed, error) {
+// forgotten refuses what was applied, and its answer dropped, unless the rule answers for that.
+func (c *claiming) forgotten() (*Claimed, error) {
 	if c.covered() && c.q.OnNoResult {
-		return Claimed{Decision: DecideStandIn}, c.useRun(false)
+		return &Claimed{Decision: DecideStandIn}, c.useRun(false)
 	}
-	out := refused("forgotten", "Mutation %s (%s) was applied, and retention dropped its answer on %s. It is not sent again.",
-		c.m.ID, c.m.Target, c.m.Forgotten.UTC().Format(time.RFC3339))
-	refusal, err := c.endByLogic(out)
-	if err != nil {
-		return Claimed{}, err
+	return c.endByLogic(refused("forgotten", "Mutation %s (%s) was applied, and retention dropped its answer on %s. It is not sent again.",
+		c.m.ID, c.m.Target, c.m.Forgotten.UTC().Format(time.RFC3339)))
+}
+
+// What a removed record made is still there, with its marker and vendor key. A later record of the key must
+// not take
+// that for its own, so it gets others. A used marker is kept as evidence of no connector.
+
+// markedBy is from what marker and vendor keys derive: the key, and how many records of it were removed.
+func markedBy(k Key, remade int) Key {
+	if remade == 0 {
+		return k
 	}
-	return *refusal, nil
+	buf := append([]byte("keep/v1 remade\x00"), k[:]...)
+	return sha256.Sum256(binary.BigEndian.AppendUint64(buf, uint64(max(remade, 0))))
+}
+
+// mark gives the new record m a marker that no removed record had, and counts these.
+func (c *command) mark(m *Mutation) error {
+	for m.Remade = 0; ; m.Remade++ {
+		m.Marker = Marker(markedBy(m.Key, m.Remade))
+		switch _, err := c.EvidenceOf("", "", m.Marker); {
+		case errors.Is(err, ErrNotFound):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// useUp notes that the marker of m, which is removed, isn't free.
+func (c *command) useUp(m *Mutation) error {
+	return c.PutEvidence("", "", Marker(markedBy(m.Key, m.Remade)), m.Key)
+}
+
+// Owns reports whether an object that is evidence for owner is m's own. Where records of its key were removed
+// before, it is only if m itself found it.
+func (m *Mutation) Owns(owner Key, object string) bool {
+	if owner != m.Key || m.Remade == 0 {
+		return owner == m.Key
+	}
+	return slices.ContainsFunc(m.Observations, func(o Observation) bool {
+		return (o.Seen == SeenApplied || o.Seen == SeenDuplicate) && slices.Contains(o.Objects, object)
+	})
 }

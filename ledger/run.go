@@ -1,6 +1,10 @@
 package ledger
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+)
 
 // RunState is where a run stands. The zero value is invalid.
 type RunState string
@@ -8,8 +12,7 @@ type RunState string
 const (
 	// RunRunning: the script may read and mutate.
 	RunRunning RunState = "running"
-	// RunFailing: a transient failure or a 401 happened under on_failure abort;
-	// for a grace only the same key and payload may claim.
+	// RunFailing: for a grace after a transient failure or a 401 only the same payload may be claimed.
 	RunFailing RunState = "failing"
 	// RunFinished: ended by finish with outcome done.
 	RunFinished RunState = "finished"
@@ -21,8 +24,7 @@ const (
 	RunPausedAttention RunState = "paused:attention"
 )
 
-// Ended reports whether no further request of the run is admitted. An unknown
-// state has ended.
+// Ended reports whether the run is over. An unknown state is.
 func (s RunState) Ended() bool { return s != RunRunning && s != RunFailing }
 
 // Mutations is how many different mutations a run may make.
@@ -55,11 +57,9 @@ type Run struct {
 	Item     string `json:"item"`
 	Attempt  int    `json:"attempt"`
 	Once     bool   `json:"once,omitempty"`
-	// ItemDone says that the item was done or skipped when the run was opened: the
-	// run reads only, and leaves the item as it is.
+	// ItemDone says that the item was over when the run was opened, which reads only.
 	ItemDone bool `json:"item_done,omitempty"`
-	// Items is ItemsMany for a run that has no item of its own; Item is empty then, and
-	// Attempt 0.
+	// Items is ItemsMany for a run without an item of its own.
 	Items Items    `json:"items,omitempty"`
 	State RunState `json:"state"`
 	// Closing is set while such a run is being finished: it claims nothing any more.
@@ -74,8 +74,7 @@ type Run struct {
 	Title      string            `json:"title,omitempty"`
 	ResumeHint string            `json:"resume_hint,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
-	// TokenSHA256 is the digest of the proxy credentials; the token itself is
-	// never stored.
+	// TokenSHA256 is the digest of the token, which is never stored.
 	TokenSHA256 string    `json:"token_sha256"`
 	OpenedAt    time.Time `json:"opened_at"`
 	EndedAt     time.Time `json:"ended_at,omitzero"`
@@ -87,8 +86,7 @@ type Run struct {
 	FailingDigest string    `json:"failing_digest,omitempty"`
 	FailingUntil  time.Time `json:"failing_until,omitzero"`
 	FailingTries  int       `json:"failing_tries,omitempty"`
-	// Steady are the operations ("connector/operation") about which nothing of earlier
-	// runs is left that this one could drift from, or that it was told of.
+	// Steady are the operations ("connector/operation") of which the run needs no further look for drift.
 	Steady []string `json:"steady,omitempty"`
 }
 
@@ -133,18 +131,15 @@ type Item struct {
 	UpdatedAt time.Time `json:"updated_at"`
 	// Changes are the latest decisions on the item, oldest first.
 	Changes []ItemChange `json:"changes,omitempty"`
-	// Rules are the versions of rules under which the item has mutations. Nil says that they
-	// aren't known: of an item that was stored without any, or that came after a loss.
+	// Rules are the versions of rules under which the item has mutations; nil if they aren't known.
 	Rules []ItemRule `json:"rules,omitempty"`
-	// Drifts are the operations ("connector/operation") of which a person accepted, for
-	// the current attempt, that runs ask for other identities than earlier ones.
+	// Drifts are the operations of which a person accepted drifts in the current attempt.
 	Drifts []string `json:"drifts,omitempty"`
 	// Gaps is how many gaps the ledger knew of when the item came: it came after these.
 	Gaps int `json:"gaps,omitempty"`
 }
 
-// Escalation is an open question to a person. It lives inside its mutation; its
-// id is the mutation's id and a number.
+// Escalation is an open question to a person, inside its mutation.
 type Escalation struct {
 	ID string `cbor:"1,keyasint" json:"id"`
 	// Number counts the escalations of one mutation from 1.
@@ -155,8 +150,7 @@ type Escalation struct {
 	OpenedAt time.Time `cbor:"5,keyasint"           json:"opened_at"`
 	ClosedAt time.Time `cbor:"6,keyasint,omitzero"  json:"closed_at,omitzero"`
 	ClosedBy string    `cbor:"7,keyasint,omitempty" json:"closed_by,omitempty"`
-	// AskedAgain is when it was shown again, under its present number, after another
-	// question had displaced it; zero if none did.
+	// AskedAgain is when it was shown again, after another question had displaced it.
 	AskedAgain time.Time `cbor:"8,keyasint,omitzero" json:"asked_again,omitzero"`
 }
 
@@ -169,19 +163,15 @@ const (
 	EscalationPrecondition  = "precondition"
 	// EscalationVerify asks about an applied mutation whose effect is not as it was.
 	EscalationVerify = "verify"
-	// EscalationAbsent tells that a mutation that should send itself again did not
-	// happen and is not sent again; it stops nothing.
+	// EscalationAbsent tells that what should send itself again isn't sent; it stops nothing.
 	EscalationAbsent = "absent"
-	// EscalationDrift asks whether a re-run may do something else than an earlier run,
-	// and EscalationAmbiguous which of two records a request means; both stop nothing
-	// but their item, or the request.
+	// EscalationDrift asks whether a re-run may do something else, EscalationAmbiguous which of two records is
+	// meant. They stop the item, or the request.
 	EscalationDrift     = "drift"
 	EscalationAmbiguous = "ambiguous_record"
-	// EscalationDuplicate tells that the effect is there more than once and that
-	// the newer ones have to be undone; it stops nothing.
+	// EscalationDuplicate tells that the newer ones of several effects have to be undone; it stops nothing.
 	EscalationDuplicate = "duplicate"
-	// EscalationUndo tells that an obligation could not be met by itself; it stops
-	// nothing.
+	// EscalationUndo tells that an undo didn't succeed by itself; it stops nothing.
 	EscalationUndo = "undo"
 )
 
@@ -191,4 +181,70 @@ func EscalationKinds() []string {
 		EscalationIndeterminate, EscalationNoResult, EscalationMismatch, EscalationPermission, EscalationPrecondition,
 		EscalationVerify, EscalationAbsent, EscalationDrift, EscalationAmbiguous, EscalationDuplicate, EscalationUndo,
 	}
+}
+
+// ItemID is the name for people: "i-" and 20 hex digits, of workflow and item alone.
+func ItemID(workflow, item string) string {
+	sum := sha256.Sum256([]byte("keep/v1 item\x00" + workflow + "\x00" + item))
+	return "i-" + hex.EncodeToString(sum[:10])
+}
+
+// newItem is an item at its first attempt, not stored yet. A ledger without gaps has no mutation of it.
+func (c *command) newItem(workflow, item string) (*Item, error) {
+	i := &Item{
+		ID: ItemID(workflow, item), Workflow: workflow, Item: item,
+		State: ItemOpen, Attempt: 1, OpenedAt: c.now.Wall,
+	}
+	gaps, err := c.Gaps()
+	i.Gaps = len(gaps)
+	if err == nil && len(gaps) == 0 {
+		i.Rules = []ItemRule{}
+	}
+	return i, err
+}
+
+// mutationsOf reads the mutations of an item, the oldest first.
+func mutationsOf(v View, workflow, item string) ([]*Mutation, error) {
+	keys, err := v.ItemMutations(workflow, item)
+	list := make([]*Mutation, len(keys))
+	for i := 0; err == nil && i < len(keys); i++ {
+		list[i], err = v.Mutation(keys[i])
+	}
+	return list, err
+}
+
+// putItem stores the next version of i.
+func (c *command) putItem(i *Item) error {
+	i.Version++
+	i.UpdatedAt = c.now.Wall
+	return c.PutItem(i)
+}
+
+// putRun stores the next version of r.
+func (c *command) putRun(r *Run) error {
+	r.Version++
+	return c.PutRun(r)
+}
+
+// needAttention makes an item that is open or failed wait for a person because of m, in its attempt.
+func (c *command) needAttention(m *Mutation, why string) error {
+	item, err := c.Item(m.Workflow, m.Item)
+	if err != nil || item.Attempt != m.Attempt || item.State != ItemOpen && item.State != ItemFailed {
+		return err
+	}
+	item.State, item.Reason, item.Cause = ItemNeedsAttention, why, m.ID
+	return c.putItem(item)
+}
+
+// attended opens the item again if it waited for m, unless another question about it keeps it waiting.
+func (c *command) attended(m *Mutation) error {
+	item, err := found(c.Item(m.Workflow, m.Item))
+	if err != nil || item == nil || item.State != ItemNeedsAttention || item.Cause != m.ID || item.heldByLoss() {
+		return err
+	}
+	if m.asks(EscalationMismatch) || m.asks(EscalationDrift) || m.asks(EscalationVerify) {
+		return nil
+	}
+	item.State, item.Reason, item.Cause = ItemOpen, "", ""
+	return c.putItem(item)
 }

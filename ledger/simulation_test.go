@@ -139,11 +139,11 @@ func (s *simulation) Finish(*rapid.T) {
 	i := rapid.IntRange(0, len(s.live[name])-1).Draw(s.T, "which")
 	d := s.live[name][i]
 	f := end(name, d, s.truth(name, d))
-	f.Pending = rapid.Bool().Draw(s.T, "inline try follows")
+	f.Inline = rapid.Bool().Draw(s.T, "inline try follows")
 	out, err := s.world.Finish(s.t.Context(), f)
 	s.accept(err)
 	s.live[name] = slices.Delete(s.live[name], i, i+1)
-	if err == nil && f.Pending && out.Mutation.State == ledger.InFlight && rapid.Bool().Draw(s.T, "parked") {
+	if err == nil && f.Inline && out.Mutation.State == ledger.InFlight && rapid.Bool().Draw(s.T, "parked") {
 		_, err := s.Park(s.t.Context(), key(name), out.Mutation.Current().ID, s.now.Wall, "nothing was seen")
 		s.accept(err)
 	}

@@ -6,13 +6,10 @@ import (
 	"time"
 )
 
-// Stamp is one moment on every clock that a decision may need.
-//
-// Wall is for people and for vendor windows. Mono is CLOCK_MONOTONIC, which
-// stands still while the machine sleeps and which processes of one boot share:
-// settle times are measured on it. Boot is CLOCK_BOOTTIME, which runs on during
-// sleep: resend windows take the larger of wall and boot age. Mono and Boot of
-// different boots (BootID) can't be compared.
+// Stamp is one moment on every clock that a decision may need. Wall is for people and vendor windows. Mono
+// (CLOCK_MONOTONIC) stands still in sleep: settle is measured on it. Boot (CLOCK_BOOTTIME) runs on: resend
+// windows
+// take the larger of wall and boot age. Those of different boots (BootID) can't be compared.
 type Stamp struct {
 	Wall   time.Time     `json:"wall"`
 	Mono   time.Duration `json:"mono"`
@@ -20,8 +17,7 @@ type Stamp struct {
 	BootID string        `json:"boot_id"`
 }
 
-// MonoSince returns the monotonic time from earlier to s, and whether the two
-// can be compared at all: they must be of the same boot, in order.
+// MonoSince returns the monotonic time from earlier to s, if they are of the same boot, in order.
 func (s Stamp) MonoSince(earlier Stamp) (time.Duration, bool) {
 	if s.BootID == "" || s.BootID != earlier.BootID || s.Mono < earlier.Mono {
 		return 0, false
@@ -32,10 +28,9 @@ func (s Stamp) MonoSince(earlier Stamp) (time.Duration, bool) {
 // sameBoot reports whether both are of one start of the machine.
 func (s Stamp) sameBoot(other Stamp) bool { return s.BootID != "" && s.BootID == other.BootID }
 
-// WallOf returns what the wall clock that shows s.Wall would have shown at an earlier
-// moment, and whether that can be told: only the boot-time clock knows how long ago it
-// was, and it begins anew with each boot. A wall clock that was set meanwhile showed
-// something else then.
+// WallOf returns what the wall clock of s would have shown at an earlier moment of the same boot, if that can
+// be
+// told.
 func (s Stamp) WallOf(earlier Stamp) (time.Time, bool) {
 	if s.BootID == "" || s.BootID != earlier.BootID || s.Boot < earlier.Boot {
 		return time.Time{}, false
@@ -43,9 +38,9 @@ func (s Stamp) WallOf(earlier Stamp) (time.Time, bool) {
 	return s.Wall.Add(earlier.Boot - s.Boot), true
 }
 
-// Age returns the larger of wall and boot time since earlier; it is never
-// negative. Of different boots only the wall clock counts, which may still be that of before
-// the machine was switched off: who must not take it for less asks for the boot as well.
+// Age returns the larger of wall and boot time since earlier, never negative. Of different boots the wall
+// clock alone
+// counts, which may be wrong.
 func (s Stamp) Age(earlier Stamp) time.Duration {
 	age := s.Wall.Sub(earlier.Wall)
 	if s.BootID != "" && s.BootID == earlier.BootID {
@@ -54,20 +49,12 @@ func (s Stamp) Age(earlier Stamp) time.Duration {
 	return max(age, 0)
 }
 
-// stampSize is the length of a stamp in binary, without its boot's id: seconds since
-// 1970 and nanoseconds of the wall clock, then Mono and Boot in nanoseconds.
+// stampSize is the length of a stamp in binary, without its boot's id.
 const stampSize = 8 + 4 + 8 + 8
 
 // MarshalBinary implements encoding.BinaryMarshaler; ledgers hold stamps so.
 func (s Stamp) MarshalBinary() ([]byte, error) {
-	return s.AppendBinary(make([]byte, 0, s.BinarySize()))
-}
-
-// BinarySize is the length of what MarshalBinary returns, in bytes.
-func (s Stamp) BinarySize() int { return stampSize + len(s.BootID) }
-
-// AppendBinary implements encoding.BinaryAppender; its error is always nil.
-func (s Stamp) AppendBinary(b []byte) ([]byte, error) {
+	b := make([]byte, 0, stampSize+len(s.BootID))
 	b = binary.BigEndian.AppendUint64(b, uint64(s.Wall.Unix()))
 	b = binary.BigEndian.AppendUint32(b, uint32(s.Wall.Nanosecond()))
 	b = binary.BigEndian.AppendUint64(b, uint64(s.Mono))

@@ -22,19 +22,18 @@ func (c *Changes) Add(later Changes) {
 	c.Mutations = append(c.Mutations, later.Mutations...)
 }
 
-// Standings answer from memory what stands in a request's way. What they answer is shared, and
-// must not be changed.
+// Standings answer from memory what stands in a request's way. What they answer must not be changed.
 type Standings interface {
-	// Standing answers the gate: the run, and of the blockers of its workflow at least those
-	// that may stop it. A run that is over is read, and known for a day.
+	// Standing is the run, and those blockers of its workflow that may stop it. One that is over is known for
+	// a day.
 	Standing(run string) (Run, []Blocker, error)
 	// StandingByToken does so for proxy credentials.
 	StandingByToken(sha256 string) (Run, []Blocker, error)
 	// BlockersOf answers the gate of an unmanaged scope.
 	BlockersOf(workflow string) ([]Blocker, error)
-	// Watch tells of each change after which one of these three may refuse what it admitted, or
-	// name another blocker, once they answer by it, until stop is called. It doesn't wait: told
-	// needs room for one, and who reads from it asks anew each time.
+	// Watch tells of each change after which one of these three may answer otherwise, until stop is called. It
+	// doesn't
+	// wait: told needs room for one, and who reads from it asks anew.
 	Watch(told chan<- struct{}) (stop func())
 	// Running lists the runs that aren't over, by their ids.
 	Running() ([]Run, error)
@@ -116,7 +115,7 @@ func (s *standing) Standing(run string) (Run, []Blocker, error) {
 	if r, blockers, ok := s.look(func() string { return run }); ok {
 		return r, blockers, nil
 	}
-	return s.past(func(v View) (*Run, error) { return v.Run(run) })
+	return s.readOver(func(v View) (*Run, error) { return v.Run(run) })
 }
 
 // StandingByToken implements Standings.
@@ -127,7 +126,7 @@ func (s *standing) StandingByToken(sha256 string) (Run, []Blocker, error) {
 	if r, blockers, ok := s.look(func() string { return s.tokens[sha256] }); ok {
 		return r, blockers, nil
 	}
-	return s.past(func(v View) (*Run, error) { return v.RunByToken(sha256) })
+	return s.readOver(func(v View) (*Run, error) { return v.RunByToken(sha256) })
 }
 
 // look finds a run that isn't over.
@@ -141,9 +140,9 @@ func (s *standing) look(id func() string) (Run, []Blocker, bool) {
 	return *r, s.blockers.forRun(r), true
 }
 
-// past reads a run that isn't in memory: it is unknown, or over. One that isn't over was not durable
+// readOver reads a run that isn't in memory: it is unknown, or over. One that isn't over was not durable
 // when the memory was asked.
-func (s *standing) past(find func(View) (*Run, error)) (Run, []Blocker, error) {
+func (s *standing) readOver(find func(View) (*Run, error)) (Run, []Blocker, error) {
 	if s.lost != nil {
 		return Run{}, nil, s.lost
 	}
@@ -189,4 +188,37 @@ func (s *standing) ConnectorOf(k Key) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.connectors[k]
+}
+
+// watchers are whom the gate tells of its changes. The zero value is nobody.
+type watchers struct {
+	mu  sync.Mutex
+	all map[chan<- struct{}]struct{}
+}
+
+// add implements Standings.Watch.
+func (w *watchers) add(told chan<- struct{}) (stop func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all == nil {
+		w.all = make(map[chan<- struct{}]struct{})
+	}
+	w.all[told] = struct{}{}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.all, told)
+	}
+}
+
+// tell tells all of them, and waits for none: a channel that has no room says it already.
+func (w *watchers) tell() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for told := range w.all {
+		select {
+		case told <- struct{}{}:
+		default:
+		}
+	}
 }

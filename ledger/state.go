@@ -1,25 +1,20 @@
 package ledger
 
-// State is where a mutation stands. The zero value is invalid; a stored value
-// that is not listed here refuses to load.
+// State is where a mutation stands. The zero value, and any other that isn't listed, is invalid.
 type State string
 
 const (
-	// InFlight is durable before the first byte goes out. The mutation may or
-	// may not have committed. The dispatching proxy moves it on; after that
-	// proxy's loss, recovery does.
+	// InFlight is durable before the first byte goes out; it may or may not have committed. Its proxy moves it
+	// on, or
+	// recovery.
 	InFlight State = "in_flight"
-	// Applied is final: the mutation committed, with a stable result or with a
-	// result that is known to be missing (ResultUnknown, ResultTooLarge).
+	// Applied is final: it committed, with or without a result that is kept (ResultState).
 	Applied State = "applied"
-	// Failed means that the mutation did not commit and may be attempted again:
-	// the next request with its key moves it on.
+	// Failed did not commit; the next request with its key sends it again.
 	Failed State = "failed"
-	// NeedsReconcile means that the outcome is unknown and reconciliation works
-	// on it. The runner moves it on, or a person.
+	// NeedsReconcile is unknown, and being asked about by the runner.
 	NeedsReconcile State = "needs_reconcile"
-	// Indeterminate means that the outcome is unknown and automation gave up.
-	// Always escalated; only a person moves it on.
+	// Indeterminate is unknown, and automation gave up; only a person moves it on.
 	Indeterminate State = "indeterminate"
 	// Skipped is final: a person decided to go on without the mutation.
 	Skipped State = "skipped"
@@ -39,8 +34,7 @@ func (s State) Valid() bool {
 	return false
 }
 
-// Class says why a mutation failed or a run ended, as a scheduler needs to know
-// it. An unknown outcome must never be routed to automated repair.
+// Class says why a mutation failed or a run ended. An unknown outcome must never go to automated repair.
 type Class string
 
 const (
@@ -52,13 +46,11 @@ const (
 	ClassPrecondition Class = "precondition"
 	// ClassLogic failures need other code.
 	ClassLogic Class = "logic"
-	// ClassIndeterminate marks an unknown outcome: a person or a reconciler
-	// must settle it first.
+	// ClassIndeterminate is an unknown outcome, which must be known first.
 	ClassIndeterminate Class = "indeterminate"
 )
 
-// BlockScope says what an unresolved mutation stops. The zero value is read as
-// BlockWorkflow, the widest.
+// BlockScope says what an unresolved mutation stops. The zero value is BlockWorkflow, the widest.
 type BlockScope string
 
 const (
@@ -66,8 +58,7 @@ const (
 	BlockWorkflow BlockScope = "workflow"
 	// BlockItem stops every run of the item.
 	BlockItem BlockScope = "item"
-	// BlockMutation stops only requests for the same mutation key, and ends the
-	// run that caused the unknown.
+	// BlockMutation stops requests for the same key only, and ends the run that caused it.
 	BlockMutation BlockScope = "mutation"
 )
 
@@ -81,7 +72,6 @@ const (
 	ResultKnown ResultState = "known"
 	// ResultUnknown means that the mutation committed but its answer was lost.
 	ResultUnknown ResultState = "unknown"
-	// ResultTooLarge means that the answer was longer than the limit and was
-	// not kept.
+	// ResultTooLarge means that the answer was too long to be kept.
 	ResultTooLarge ResultState = "too_large"
 )

@@ -5,8 +5,7 @@ type Row struct {
 	// From is "" for a mutation without a record.
 	From State
 	On   Trigger
-	// Has are the facts that must hold, Not those that must not; the others
-	// don't matter.
+	// Has are the facts that must hold, Not those that must not.
 	Has, Not Facts
 	To       State
 	Effects  Effects
@@ -26,7 +25,7 @@ const (
 	asks      = FactReconciler
 	earlier   = FactEarlier
 	inline    = FactInline
-	judged    = FactJudged
+	ended     = FactEnded
 	result    = FactResult
 	believed  = FactBelievable
 	again     = FactRedispatch
@@ -91,37 +90,37 @@ var table = []Row{
 	{NeedsReconcile, OnWatchFailed, 0, committed, Failed, EffectResolve, ""},
 	{NeedsReconcile, OnWatchOver, 0, committed, Indeterminate, 0, giveUp},
 
-	{InFlight, OnResend, judged | FactResendOpen, committed, InFlight, EffectDispatch, ""},
-	{NeedsReconcile, OnResend, judged | FactResendOpen, committed, NeedsReconcile, EffectDispatch, ""},
+	{InFlight, OnResend, ended | FactResendOpen, committed, InFlight, EffectDispatch, ""},
+	{NeedsReconcile, OnResend, ended | FactResendOpen, committed, NeedsReconcile, EffectDispatch, ""},
 	{NeedsReconcile, OnUnknown, 0, 0, NeedsReconcile, EffectQueue, ""},
 	{NeedsReconcile, OnDefiniteFailure, 0, 0, NeedsReconcile, EffectQueue, ""},
 
-	{InFlight, OnObservedApplied, judged | result, 0, Applied, keepAnswer, ""},
-	{InFlight, OnObservedApplied, judged, result, Applied, lostAnswer, noResult},
+	{InFlight, OnObservedApplied, ended | result, 0, Applied, keepAnswer, ""},
+	{InFlight, OnObservedApplied, ended, result, Applied, lostAnswer, noResult},
 	{NeedsReconcile, OnObservedApplied, result, 0, Applied, keepAnswer, ""},
 	{NeedsReconcile, OnObservedApplied, 0, result, Applied, lostAnswer, noResult},
 
-	{InFlight, OnObservedDuplicate, judged | FactStrong | result, 0, Applied, keepAnswer, EscalationDuplicate},
-	{InFlight, OnObservedDuplicate, judged | FactStrong, result, Applied, lostAnswer, EscalationDuplicate},
-	{InFlight, OnObservedDuplicate, judged, FactStrong | committed, Indeterminate, 0, giveUp},
-	{InFlight, OnObservedDuplicate, judged | committed, FactStrong, Applied, lostAnswer, noResult},
+	{InFlight, OnObservedDuplicate, ended | FactStrong | result, 0, Applied, keepAnswer, EscalationDuplicate},
+	{InFlight, OnObservedDuplicate, ended | FactStrong, result, Applied, lostAnswer, EscalationDuplicate},
+	{InFlight, OnObservedDuplicate, ended, FactStrong | committed, Indeterminate, 0, giveUp},
+	{InFlight, OnObservedDuplicate, ended | committed, FactStrong, Applied, lostAnswer, noResult},
 	{NeedsReconcile, OnObservedDuplicate, FactStrong | result, 0, Applied, keepAnswer, EscalationDuplicate},
 	{NeedsReconcile, OnObservedDuplicate, FactStrong, result, Applied, lostAnswer, EscalationDuplicate},
 	{NeedsReconcile, OnObservedDuplicate, 0, FactStrong | committed, Indeterminate, 0, giveUp},
 	{NeedsReconcile, OnObservedDuplicate, committed, FactStrong, Applied, lostAnswer, noResult},
 
-	{InFlight, OnObservedAbsent, judged | believed | FactAbsentFails | again, committed, Failed, sendAgain, ""},
-	{InFlight, OnObservedAbsent, judged | believed | FactAbsentFails, committed | again, Failed, EffectResolve, ""},
-	{InFlight, OnObservedAbsent, judged | believed, committed | FactAbsentFails, Indeterminate, 0, giveUp},
-	{InFlight, OnObservedAbsent, judged, committed | believed, InFlight, 0, ""},
-	{InFlight, OnObservedAbsent, judged | committed, 0, InFlight, 0, ""},
+	{InFlight, OnObservedAbsent, ended | believed | FactAbsentFails | again, committed, Failed, sendAgain, ""},
+	{InFlight, OnObservedAbsent, ended | believed | FactAbsentFails, committed | again, Failed, EffectResolve, ""},
+	{InFlight, OnObservedAbsent, ended | believed, committed | FactAbsentFails, Indeterminate, 0, giveUp},
+	{InFlight, OnObservedAbsent, ended, committed | believed, InFlight, 0, ""},
+	{InFlight, OnObservedAbsent, ended | committed, 0, InFlight, 0, ""},
 	{NeedsReconcile, OnObservedAbsent, believed | FactAbsentFails | again, committed, Failed, sendAgain, ""},
 	{NeedsReconcile, OnObservedAbsent, believed | FactAbsentFails, committed | again, Failed, EffectResolve, ""},
 	{NeedsReconcile, OnObservedAbsent, believed, committed | FactAbsentFails, Indeterminate, 0, giveUp},
 	{NeedsReconcile, OnObservedAbsent, 0, committed | believed, NeedsReconcile, EffectQueue, ""},
 	{NeedsReconcile, OnObservedAbsent, committed, 0, NeedsReconcile, EffectQueue, ""},
 
-	{InFlight, OnRetry, judged, 0, InFlight, 0, ""},
+	{InFlight, OnRetry, ended, 0, InFlight, 0, ""},
 	{NeedsReconcile, OnRetry, 0, 0, NeedsReconcile, EffectQueue, ""},
 	{NeedsReconcile, OnExhausted, 0, committed, Indeterminate, 0, giveUp},
 	{NeedsReconcile, OnExhausted, committed, 0, Applied, lostAnswer, noResult},
@@ -156,8 +155,7 @@ var rowsFrom = func() map[State][]*Row {
 // Table returns a copy of the transition table.
 func Table() []Row { return append([]Row(nil), table...) }
 
-// Next returns the one row that fits, or a *NotAllowedError: for none, and for
-// more than one, which the table's test excludes.
+// Next returns the one row that fits, or a *NotAllowedError: for none, or more than one.
 func Next(from State, on Trigger, f Facts) (Row, error) {
 	var found *Row
 	for _, row := range rowsFrom[from] {

@@ -10,7 +10,7 @@ import (
 // means that it isn't in the table.
 func expected(from State, on Trigger, f Facts) (State, bool) {
 	has := func(g Facts) bool { return f.Has(g) }
-	unsure := from == InFlight && has(FactJudged) || from == NeedsReconcile
+	unsure := from == InFlight && has(FactEnded) || from == NeedsReconcile
 	asked := from == NeedsReconcile || from == Indeterminate
 	switch on {
 	case OnClaim:
@@ -56,7 +56,7 @@ func expected(from State, on Trigger, f Facts) (State, bool) {
 		}
 		return "", false
 	case OnResend:
-		return from, unsure && has(FactJudged) && has(FactResendOpen) && !has(FactCommitted)
+		return from, unsure && has(FactEnded) && has(FactResendOpen) && !has(FactCommitted)
 	case OnObservedApplied:
 		return Applied, unsure
 	case OnObservedDuplicate:

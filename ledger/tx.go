@@ -8,8 +8,7 @@ import (
 
 // Process is the program that has the ledger open.
 type Process struct {
-	// ID is made anew at every start. A dispatch whose owner has another id has
-	// lost its owner.
+	// ID is made anew at every start: a dispatch of another owner has lost it.
 	ID string `json:"id"`
 	// Ledger is the ledger's own id.
 	Ledger string `json:"ledger"`
@@ -33,16 +32,14 @@ type Delivery struct {
 	At time.Time `cbor:"1,keyasint" json:"at"`
 	// ClientKey is the digest of the client's own Idempotency-Key, if it sent one.
 	ClientKey string `cbor:"2,keyasint,omitempty" json:"client_key,omitempty"`
-	// Dispatch and State are the record's newest dispatch and its state when it was
-	// answered: the answer of a failure says nothing about that of a later sending.
+	// Dispatch and State are those of the record when it was answered.
 	Dispatch string `cbor:"3,keyasint,omitempty" json:"dispatch,omitempty"`
 	State    State  `cbor:"4,keyasint,omitempty" json:"state,omitempty"`
 	// Begun says no more than that the run asked for it and was being answered.
 	Begun bool `cbor:"5,keyasint,omitempty" json:"begun,omitempty"`
 }
 
-// answers reports whether what was delivered is the answer of m as it is now. The 202 of
-// what is followed to its end is that of what was applied by it, too: replays give no other.
+// answers reports whether the delivered answer is that of m as it is now. A 202 that was followed is, too.
 func (d *Delivery) answers(m *Mutation) bool {
 	if d.Begun {
 		return false
@@ -55,8 +52,8 @@ func (d *Delivery) answers(m *Mutation) bool {
 	return d.State == m.State || followed
 }
 
-// View is the read side of a transaction. Records are private copies. What is
-// not there answers ErrNotFound; damage answers ErrDamaged, never ErrNotFound.
+// View is the read side of a transaction. Records are private copies. What is not there is ErrNotFound,
+// damage ErrDamaged.
 type View interface {
 	Mutation(Key) (*Mutation, error)
 	Run(id string) (*Run, error)
@@ -75,50 +72,44 @@ type View interface {
 	Delivery(run string, key Key) (*Delivery, error)
 	// RunDeliveries lists the keys of the mutations of which the run has a delivery.
 	RunDeliveries(run string) ([]Key, error)
-	// Gaps lists the times of which the ledger knows nothing, closed ones too. They
-	// must not be changed.
+	// Gaps lists all gaps, closed ones too. They must not be changed.
 	Gaps() ([]Gap, error)
 	// Connector returns the content of a pinned rule file. It must not be changed.
 	Connector(hash string) ([]byte, error)
-	// LastEvent is the newest event, ErrNotFound without any. In a transaction it is
-	// the newest of those before it.
+	// LastEvent is the newest event before the transaction; ErrNotFound without any.
 	LastEvent() (*Event, error)
 	Process() Process
 }
 
-// Tx is the view and the pending changes of one command. Changes of a command
-// that returns an error are dropped whole. The records that it gives may be drafts, which
-// share with others what nobody changes in place; see [Mutation.Draft].
+// Tx is the view and the pending changes of one command, dropped whole after an error. Its records may be
+// drafts;
+// see [Mutation.Draft].
 type Tx interface {
 	View
-	// PutMutation stores m as version m.Version, which must be the stored
-	// version plus one (1 for a new record), else ErrVersion. Indexes and queues
-	// follow from the record.
+	// PutMutation stores m as version m.Version, the stored one plus one (1 for a new record), else
+	// ErrVersion. Indexes
+	// and queues follow from the record.
 	PutMutation(m *Mutation) error
-	// DropMutation removes m, whose version must be the stored one, else ErrVersion. Its
-	// events stay, and are found by its ID.
+	// DropMutation removes m in its stored version, else ErrVersion. Its events stay.
 	DropMutation(m *Mutation) error
 	// DropItem removes i likewise.
 	DropItem(i *Item) error
 	// PutRun and PutItem compare versions likewise.
 	PutRun(r *Run) error
 	PutItem(i *Item) error
-	// PutEvidence ties an upstream object to one mutation; ErrEvidence if it is
-	// another's.
+	// PutEvidence ties an upstream object to one mutation; ErrEvidence if it is another's.
 	PutEvidence(connector, account, object string, k Key) error
 	PutDelivery(run string, k Key, d Delivery) error
 	PutGaps(all []Gap) error
 	// PutConnector keeps the content of a rule file under its hash.
 	PutConnector(hash string, content []byte) error
-	// PutBody keeps content of at most InlineBody bytes, and returns its name; longer
-	// content must have gone through Store.WriteBody first.
+	// PutBody keeps at most InlineBody bytes, and returns their name; see Store.WriteBody.
 	PutBody(content []byte) (Body, error)
 	// Append adds to the history; Seq is set by the store.
 	Append(e Event)
 }
 
-// InlineBody is the longest body, in bytes, that is stored in the same
-// transaction as its record. Longer ones are written and synced before it.
+// InlineBody is the longest body that is stored with its record, in bytes.
 const InlineBody = 64 << 10
 
 // Filter selects records for a listing. Zero fields don't filter.
@@ -135,12 +126,10 @@ type Filter struct {
 	ItemStates []ItemState
 	// ConnectorVersion selects mutations under this version of the connector's file.
 	ConnectorVersion int
-	// Touched selects mutations by when something happened to them, and Since records by
-	// when they were made or opened.
+	// Touched selects mutations by what happened to them, Since records by when they came.
 	Touched Touched
 	Since   time.Time
-	// Unresolved selects unresolved mutations; in a listing of runs, those that
-	// have not ended.
+	// Unresolved selects unresolved mutations, or runs that have not ended.
 	Unresolved bool
 	// Escalated selects records with an open escalation.
 	Escalated bool
@@ -180,11 +169,9 @@ type Store interface {
 	// neither wait nor use the store.
 	Follow(follower func(Changes)) error
 
-	// WriteBody stores content of any size and syncs it. A body to which no
-	// record refers by the next start is swept.
+	// WriteBody stores and syncs content of any size. Without a record it is swept by the next start.
 	WriteBody(ctx context.Context, content io.Reader) (Body, error)
-	// Spool begins content of any size. What a process leaves there when it ends is
-	// removed at the next start.
+	// Spool begins content of any size; what a process leaves there is removed at the next start.
 	Spool() (Spool, error)
 	// Body opens stored content. ErrBodyDropped if retention removed it.
 	Body(ctx context.Context, b Body) (io.ReadCloser, error)
@@ -192,11 +179,9 @@ type Store interface {
 	Mutations(ctx context.Context, f Filter) (Page[*Mutation], error)
 	Runs(ctx context.Context, f Filter) (Page[*Run], error)
 	Items(ctx context.Context, f Filter) (Page[*Item], error)
-	// Events returns the history of one mutation, oldest first; for "" the
-	// events after seq, at most limit.
+	// Events returns the history of one mutation, or of all for "", after seq, at most limit.
 	Events(ctx context.Context, mutation string, after uint64, limit int) ([]Event, error)
-	// Due lists the Queued records with NextTryAt not after now, most overdue first, and the
-	// next time at which one will be due (zero if none).
+	// Due lists the Queued records with NextTryAt up to now, most overdue first, and when the next one is due.
 	Due(ctx context.Context, now time.Time) ([]Key, time.Time, error)
 	Process() Process
 	// Healthy returns nil while the store takes updates, else why not.
@@ -205,9 +190,9 @@ type Store interface {
 	Close() error
 }
 
-// Spool is content on its way into the ledger: kept outside of memory while it is
-// read, and a body of the ledger without being copied once it is whole. It belongs to
-// one goroutine at a time.
+// Spool is content on its way into the ledger, kept outside of memory, which becomes a body without being
+// copied. It
+// belongs to one goroutine at a time.
 type Spool interface {
 	// Write adds content; ErrLowSpace while the disk is nearly full.
 	io.Writer
@@ -216,10 +201,8 @@ type Spool interface {
 	Size() int64
 	// Body names what was written by its digest.
 	Body() Body
-	// Keep makes what was written a body, as WriteBody does. It can be read here
-	// as before.
+	// Keep makes what was written a body, as WriteBody does.
 	Keep(ctx context.Context) (Body, error)
-	// Close gives the spool up. A body that was kept stays if a record names it by
-	// then, so Close comes after the command that puts the record.
+	// Close gives the spool up. A body stays if a record names it by then.
 	Close() error
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Undo says that a mutation is an obligation: it takes one effect of another mutation
-// back. It is a record like any other, with its own key, claim, verdict and reconciling;
-// it begins as failed, which is to say not sent, and is queued to be sent by itself if
-// the rule says so or a person does.
+// Undo says that a mutation is an obligation: it takes one effect of another mutation back. It begins as
+// failed,
+// which is not sent, and is queued if the rule says so or a person does.
 type Undo struct {
 	// Of is the mutation of which an effect is taken back.
 	Of Key `cbor:"1,keyasint" json:"of"`
@@ -25,26 +24,21 @@ type Undo struct {
 	Order int `cbor:"4,keyasint" json:"order"`
 	// Auto says that the rule lets it be sent without a person.
 	Auto bool `cbor:"5,keyasint,omitempty" json:"auto,omitempty"`
-	// Sent is how often it was sent, resends apart, and Allowed up to which number it
-	// is sent by itself; 0 until a person says so.
+	// Sent is how often it was sent without resends, Allowed how often it is sent by itself.
 	Sent    int `cbor:"6,keyasint,omitempty" json:"sent,omitempty"`
 	Allowed int `cbor:"7,keyasint,omitempty" json:"allowed,omitempty"`
-	// Since is when it was queued for these sendings, and Next when the next one is due
-	// if the present one comes to nothing.
+	// Since is when it was queued, Next when the next sending is due.
 	Since time.Time `cbor:"8,keyasint,omitzero" json:"since,omitzero"`
 	Next  time.Time `cbor:"9,keyasint,omitzero" json:"next,omitzero"`
 }
 
-// DefaultUndoTries is how often an obligation is sent by itself before a person is
-// asked.
+// DefaultUndoTries is how often an undo is sent before a person is asked.
 const DefaultUndoTries = 8
 
-// UndoSuffix ends the name of the operation of an obligation. No operation of a rule
-// can be named so.
+// UndoSuffix ends the operation's name of an obligation, and of nothing else.
 const UndoSuffix = "/undo"
 
-// UndoKey is the mutation key of the obligation to take object back: that of an
-// operation of its own, whose identity is the mutation and the object.
+// UndoKey is the key of the obligation to take object back, whose identity is mutation and object.
 func UndoKey(of *Mutation, object string) (Key, error) {
 	quoted, err := jsontext.AppendQuote(nil, object)
 	if err != nil {
@@ -57,8 +51,7 @@ func UndoKey(of *Mutation, object string) (Key, error) {
 	})
 }
 
-// oweNewer owes the undoing of every object but the oldest. The list is the rule's, and
-// has to be about just these; without one a person is left to undo them.
+// oweNewer owes the undoing of every object but the oldest, as the rule lists; else a person undoes them.
 func (c *command) oweNewer(m *Mutation, o *Observation, list []Owed, mv move) error {
 	if len(list) == 0 {
 		return nil
@@ -153,8 +146,7 @@ func (m *Mutation) allowUndo(now time.Time) {
 	m.RedispatchSince, m.NextTryAt = now, now
 }
 
-// beginUndo counts a sending. Its vendor key is a new one only after nothing but
-// failures, as at any claim.
+// beginUndo counts a sending. Only after failures alone its vendor key is a new one.
 func (m *Mutation) beginUndo(next time.Time) error {
 	m.Undo.Sent++
 	m.Undo.Next = next
@@ -164,8 +156,8 @@ func (m *Mutation) beginUndo(next time.Time) error {
 	return nil
 }
 
-// undoFailed queues an undo that failed for now, or that is not there, once more, or
-// asks a person: about what waiting doesn't mend, and after the last try.
+// undoFailed queues a failed undo once more, or asks a person: after the last try, or if waiting mends
+// nothing.
 func (m *Mutation) undoFailed(next time.Time, mv move) {
 	if m.State != Failed {
 		return
@@ -179,8 +171,7 @@ func (m *Mutation) undoFailed(next time.Time, mv move) {
 	m.escalate(EscalationUndo, mv)
 }
 
-// newerOwed is an obligation of the same mutation that comes before m: of a newer
-// effect, neither met nor waived nor given up. Nil for none.
+// newerOwed is an obligation of a newer effect that comes before m; nil for none.
 func (c *command) newerOwed(m *Mutation) (*Mutation, error) {
 	if m.Undo == nil {
 		return nil, nil
@@ -204,16 +195,16 @@ func (c *command) newerOwed(m *Mutation) (*Mutation, error) {
 	return nil, nil
 }
 
-// givenUp reports whether nothing more is sent of an undo that failed, unless a person says so:
-// one is asked about it, or acknowledged that they were, since it was queued last.
+// givenUp reports whether a failed undo isn't sent unless a person says so: they were asked since it was
+// queued.
 func (m *Mutation) givenUp() bool {
 	return m.Escalated() || m.Escalation != nil && m.Escalation.Kind == EscalationUndo && !m.Queued() && !m.Escalation.OpenedAt.Before(m.Undo.Since)
 }
 
-// undoneUnsettled says why an undo has to wait for what it takes back; "" if it hasn't. A
-// sending that is under way, or that an API still may carry out, would come behind the undo,
-// and its effect be there although it counts as taken back.
-func (c *command) undoneUnsettled(m *Mutation, now Caution) (string, error) {
+// undoneActive says why an undo has to wait, "" if it hasn't: a sending that may still take effect would
+// come
+// behind it.
+func (c *command) undoneActive(m *Mutation, now Caution) (string, error) {
 	if m.Undo == nil {
 		return "", nil
 	}
@@ -243,9 +234,9 @@ func (c *command) owes(m *Mutation) (bool, error) {
 	return false, nil
 }
 
-// RunObligation queues an obligation to be sent now, also one that was given up before.
-// ErrVersion as everywhere; *NotAllowedError for what is no obligation, is met or waived
-// already, has an outcome that is unknown, or has a newer one before it.
+// RunObligation queues an obligation to be sent now. *NotAllowedError for what is none, is met or waived, is
+// unknown,
+// or has a newer one before it.
 func (l *Ledger) RunObligation(ctx context.Context, q RunObligation) (*Mutation, error) {
 	var e InvalidError
 	e.decided(q.Actor, q.Reason)
@@ -253,15 +244,7 @@ func (l *Ledger) RunObligation(ctx context.Context, q RunObligation) (*Mutation,
 	if err := e.err(); err != nil {
 		return nil, err
 	}
-	var m *Mutation
-	err := l.update(ctx, func(c *command) (err error) {
-		m, err = c.runObligation(&q)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
+	return evaluate(ctx, l, func(c *command) (*Mutation, error) { return c.runObligation(&q) })
 }
 
 func (c *command) runObligation(q *RunObligation) (*Mutation, error) {
@@ -299,7 +282,7 @@ func notOwed(m *Mutation) string {
 	case m.State == InFlight:
 		return "it is being sent"
 	}
-	return "whether it was done is unknown; settle that first"
+	return "whether it was done is unknown; that must be known first"
 }
 
 // notAllowed is the refusal of a person's decision.
@@ -322,14 +305,12 @@ func (c *command) undecidable(m *Mutation, r *Resolve) error {
 	return nil
 }
 
-// waivable reports whether m may be skipped: an obligation only while no sending of it
-// can take effect any more, since what was waived is never undone.
+// waivable reports whether m may be skipped: an obligation only once no sending of it can take effect.
 func waivable(m *Mutation, now Stamp, process Process) bool {
 	return m.Undo == nil || m.State == Failed && quietAsFailed(m, now, process) || Deniable(m, now, process, false)
 }
 
-// quietAsFailed is Deniable of what isn't known to have failed: a person may have said that it
-// did not happen, with force, while a sending of it could still take effect.
+// quietAsFailed is Deniable without the dispatches that failed for certain.
 func quietAsFailed(m *Mutation, now Stamp, process Process) bool {
 	rest := *m
 	rest.Dispatches = slices.DeleteFunc(slices.Clone(m.Dispatches), func(d Dispatch) bool { return d.Verdict.Failure() })

@@ -5,15 +5,13 @@ import (
 	"sync"
 )
 
-// Unrecorded are the mutations whose outcome the ledger hasn't taken. Until it has, its
-// records don't stop what depends on them: who sends adds them, and the gate, claims,
-// redispatches and the opening of runs hold theirs against them, too. The zero value
-// holds none.
+// Unrecorded are the mutations whose outcome the ledger hasn't taken, and so doesn't stop by its records.
+// Gate,
+// claims, redispatches and the opening of runs hold them against requests too. The zero value holds none.
 type Unrecorded struct {
 	mu       sync.RWMutex
 	blockers map[Key]Blocker
-	// runs are those that are over, though the ledger couldn't be told yet: whatever becomes of
-	// what ended them.
+	// runs are over, though the ledger couldn't be told yet.
 	runs  map[string]Over
 	added func()
 }

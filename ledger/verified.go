@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Said is what the world said when it was asked whether it still agrees with a stored
-// result. The zero value is SaidNothing.
+// Said is whether the world still agrees with a stored result. The zero value is SaidNothing.
 type Said string
 
 // What the world said.
@@ -19,8 +18,7 @@ const (
 	SaidDisagrees Said = "disagrees"
 )
 
-// VerifyMode says what follows where the world doesn't agree. The zero value is
-// VerifyOff; an unknown one is read as VerifyStrict.
+// VerifyMode says what follows where it doesn't. The zero value is VerifyOff; an unknown one VerifyStrict.
 type VerifyMode string
 
 // The modes.
@@ -54,27 +52,21 @@ type Verified struct {
 	Evidence string
 }
 
-// Verified records what the world said before a replay, and reports whether the stored
-// result may be given, in this order:
+// Verified records what the world said before a replay, and reports whether the stored result may be given:
 //
 //  1. it agrees, or a person acknowledged that it doesn't: it may;
 //  2. warn: it may, and the record tells;
-//  3. strict: it may not, and the run is over: for later where nothing was said, else
-//     with a definite failure;
-//  4. human: as strict where nothing was said; where the world disagrees a person is
-//     asked, and the run and the item wait for them. Asking takes its time: a run that is
-//     over by then, and an item that is over, at another attempt, or waits already, stay so.
+//  3. strict: it may not, and the run is over, by a definite failure unless nothing was said;
+//  4. human: where the world disagrees a person is asked, and run and item wait, unless they are
+//     over or wait already; else as strict.
 //
 // A record that isn't applied any more is ErrNotAllowed.
 func (l *Ledger) Verified(ctx context.Context, v Verified) (replay bool, m *Mutation, err error) {
-	err = l.update(ctx, func(c *command) (err error) {
+	m, err = evaluate(ctx, l, func(c *command) (m *Mutation, err error) {
 		replay, m, err = c.verified(&v)
-		return err
+		return m, err
 	})
-	if err != nil {
-		return false, nil, err
-	}
-	return replay, m, nil
+	return replay && err == nil, m, err
 }
 
 func (c *command) verified(v *Verified) (bool, *Mutation, error) {

@@ -2,8 +2,7 @@ package ledger
 
 import "slices"
 
-// unwatch ends the following of a 202. Unless the mutation is applied its stored answer
-// goes: it promised only what then didn't come, and is nobody's result.
+// unwatch ends the following of a 202, which is nobody's result unless the mutation is applied.
 func (m *Mutation) unwatch() {
 	if !m.Watching {
 		return
@@ -14,12 +13,10 @@ func (m *Mutation) unwatch() {
 	}
 }
 
-// watchOver reports whether a 202 was followed for as long as its rule says, on the
-// clock that passed more.
+// watchOver reports whether a 202 was followed for as long as its rule says.
 func (c *command) watchOver(m *Mutation) bool { return c.now.Age(m.UnknownSince) >= m.Policy.WatchMax }
 
-// judgeWatched turns what a look at an accepted mutation showed into a trigger: its end,
-// or nothing yet. Its result is the 202 that the script got.
+// judgeWatched turns what a look at an accepted mutation showed into a trigger. Its result is the 202.
 func (c *command) judgeWatched(m *Mutation, o *Observation) (Trigger, Facts, error) {
 	switch o.Seen {
 	case SeenApplied:
@@ -50,8 +47,8 @@ func (m *Mutation) followed() int {
 	return -1
 }
 
-// failFollowed gives the dispatch whose 202 was followed the verdict that its end is: a definite
-// failure, so that the next sending isn't answered by the API, for its vendor key, with this one's 202.
+// failFollowed makes the dispatch whose 202 was followed a failed one, so that the next sending gets another
+// vendor key.
 // It returns that dispatch, nil for none.
 func (m *Mutation) failFollowed() *Dispatch {
 	i := m.followed()

@@ -130,10 +130,26 @@ func held(q *ledger.Claim) { q.Hold = true }
 
 func redelivery(q *ledger.Claim) { q.Redelivery = true }
 
-// claim claims and returns the answer.
+// claim claims and returns the answer. What the claim doesn't say itself is read ahead: no earlier
+// version of the rule reads such a mutation in it, and no other payload covers it.
 func (w *world) claim(r *ledger.Run, name string, change ...func(*ledger.Claim)) ledger.Claimed {
 	w.t.Helper()
-	out, err := w.Claim(w.t.Context(), w.claimOf(r, name, change...))
+	q := w.claimOf(r, name, change...)
+	a, err := w.Ahead(w.t.Context(), &q)
+	w.ok(err)
+	for _, rule := range a.Rules {
+		q.EarlierKeys = append(q.EarlierKeys, ledger.RuleKey{Rule: rule})
+	}
+	if m := a.Compare(&q); m != nil {
+		q.Compared = ledger.ComparedWith(m)
+	}
+	return w.claimBare(q)
+}
+
+// claimBare claims with nothing but what q says.
+func (w *world) claimBare(q ledger.Claim) ledger.Claimed {
+	w.t.Helper()
+	out, err := w.Claim(w.t.Context(), q)
 	w.ok(err)
 	return out
 }
@@ -168,7 +184,7 @@ func class(c ledger.Class) func(*ledger.Finish) {
 	return func(f *ledger.Finish) { f.Dispatch.Class = c }
 }
 
-func pending(f *ledger.Finish) { f.Pending = true }
+func pending(f *ledger.Finish) { f.Inline = true }
 
 func tooLarge(f *ledger.Finish) { f.TooLarge, f.Result = true, nil }
 

@@ -20,9 +20,8 @@ func (n *Notifier) comeBack(ctx context.Context) error {
 	return nil
 }
 
-// rewound reports whether the ledger's history ends before the last event that was read: an
-// older copy was put back, or a loss was accepted. New events have the numbers of those that
-// are gone then, and would be taken for read.
+// rewound reports whether the ledger's history ends before the last event that was read. An older copy was put back, or
+// a loss was accepted. Then new events have the numbers of those that are gone, and would be taken for read.
 func (n *Notifier) rewound(ctx context.Context) (bool, error) {
 	cursor := n.queue.cursor()
 	if cursor == 0 {

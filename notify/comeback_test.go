@@ -247,7 +247,9 @@ func TestEachEscalationIsToldByItself(t *testing.T) {
 				step()
 				record := *m
 				record.PayloadDigest = payload
-				if _, err := w.Claim(t.Context(), ledger.Claim{Scope: m.Scope, Key: m.Key, DispatchID: "again" + payload, Record: record}); err != nil {
+				if _, err := w.Claim(t.Context(), ledger.Claim{
+					Scope: m.Scope, Key: m.Key, DispatchID: "again" + payload, Record: record, Compared: ledger.ComparedWith(m),
+				}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// pastAfter is after how many tries of one message others are told past it: it may be the
-// message that isn't taken, and not that nobody is there.
+// pastAfter is after how many tries of one message others are told past it. It may be the message that isn't taken, and
+// not that nobody is there.
 const pastAfter = 5
 
 // deliver gives a destination its messages, one after the other.
@@ -29,8 +29,8 @@ func (n *Notifier) deliver(ctx context.Context, d Destination) {
 	}
 }
 
-// waits for the next try of the first message, and tells others past it meanwhile, for as long
-// as they are taken. It is false when ctx has ended.
+// waits for the next try of the first message. Meanwhile it tells others past it, for as long as they are taken. It is
+// false when ctx has ended.
 func (n *Notifier) waits(ctx context.Context, d Destination, past bool, wait time.Duration) bool {
 	next := n.config.After(wait)
 	for {
@@ -59,8 +59,7 @@ func (n *Notifier) tellPast(ctx context.Context, d Destination) bool {
 	}
 }
 
-// try delivers the first message, and says how many tries there were, and how long to wait before
-// the next one.
+// try delivers the first message. It says how many tries there were, and how long to wait before the next one.
 func (n *Notifier) try(ctx context.Context, d Destination, m Message) (tries int, wait time.Duration) {
 	err := n.hand(ctx, d, m)
 	if err == nil {

@@ -13,10 +13,9 @@ type Exec struct {
 	command []string
 }
 
-// NewExec makes a destination. The command runs with PATH and HOME of this process, and
-// KEEP_NOTIFY_TYPE, KEEP_NOTIFY_ID and KEEP_NOTIFY_MUTATION; no other variable reaches it,
-// since some are secrets. It is killed after Timeout. What it writes goes nowhere, and what it
-// leaves running when it exits with 0 goes on: the message was taken, and sent by that, say.
+// NewExec makes a destination. The command runs with PATH and HOME of this process, and KEEP_NOTIFY_TYPE,
+// KEEP_NOTIFY_ID and KEEP_NOTIFY_MUTATION. No other variable reaches it, since some are secrets. It is killed after
+// Timeout. What it writes is dropped. What it leaves running when it exits with 0 continues: that may send the message.
 func NewExec(name string, command []string) *Exec { return &Exec{name: name, command: command} }
 
 // Name implements Destination.

@@ -6,11 +6,10 @@ import (
 	"sync"
 )
 
-// Last tells what there is to tell before the process ends, which may be right after an
-// escalation was opened: call it once Run has returned. Until ctx ends, each destination
-// gets what waits for it. One that fails, or failed when this process tried it last, keeps that
-// for the next process, with the number of its tries: were that forgotten, processes that end at
-// once would never get so far as to tell others past a message that isn't taken.
+// Last tells what there is to tell before the process ends. That may be right after an escalation was opened. Call it
+// once Run has returned. Until ctx ends, each destination gets what waits for it. One that fails, or failed when this
+// process tried it last, keeps that for the next process. The number of its tries is kept. Otherwise processes that end
+// at once would never tell others past a message that isn't taken.
 func (n *Notifier) Last(ctx context.Context) error {
 	err := n.read(ctx)
 	var all sync.WaitGroup

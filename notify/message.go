@@ -22,8 +22,8 @@ type Message struct {
 	Data      Data      `json:"data"`
 }
 
-// Data says what a person is asked, as it was when the message was made. What a script or an
-// API has written of it is in one line and in its own order, wherever it is shown.
+// Data says what a person is asked, as it was when the message was made. What a script or an API wrote is in one line
+// and in its own order, wherever it is shown.
 type Data struct {
 	Escalation string    `json:"escalation"`
 	Kind       string    `json:"kind"`
@@ -58,8 +58,8 @@ type change struct {
 	why, actor string
 }
 
-// messageOf tells of an escalation of m. What the record says of a later one is not told of it:
-// of one that is over there is what the history says.
+// messageOf tells of an escalation of m, without what the record says of a later one. Of one that is over it tells what
+// the history says.
 func messageOf(m *ledger.Mutation, c change) Message {
 	id := ledger.EscalationID(m.ID, c.number)
 	out := Message{
@@ -89,8 +89,7 @@ func messageOf(m *ledger.Mutation, c change) Message {
 	return out
 }
 
-// asked is the escalation of this number, if the record has it still: it is shown, or made way
-// for the one that is.
+// asked is the escalation of this number, if the record still has it. It is shown, or was displaced by the one that is.
 func asked(m *ledger.Mutation, number int) *ledger.Escalation {
 	if e := m.Escalation; e != nil && e.Number == number {
 		return e

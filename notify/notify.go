@@ -220,8 +220,8 @@ func (n *Notifier) begin(ctx context.Context) error {
 	}
 }
 
-// align tells once, after a start, what the history doesn't: what was open before there was
-// a queue, or was opened or ended without an event that says so.
+// align tells once, after a start, what the history doesn't. That was open before there was a queue, or was opened or
+// ended without an event that says so.
 func (n *Notifier) align(ctx context.Context) error {
 	open, messages := map[string]int{}, []Message(nil)
 	for f := (ledger.Filter{Escalated: true, Limit: batch}); ; {
@@ -284,9 +284,8 @@ func (n *Notifier) tell(ctx context.Context, e ledger.Event, open map[string]int
 	return out, nil
 }
 
-// record reads a mutation. Of one that the ledger has no more, since retention forgot it or an
-// older copy took the ledger's place, only the id is left: nobody is asked about it, and that
-// must keep nobody from being told of others.
+// record reads a mutation. Of one that the ledger has no more, only the id is left. Retention forgot it, or an older
+// copy took the ledger's place. Nobody is asked about it, and others must be told of all the same.
 func (n *Notifier) record(ctx context.Context, id string) (*ledger.Mutation, error) {
 	m, err := n.config.Ledger.MutationByID(ctx, id)
 	if errors.Is(err, ledger.ErrNotFound) {

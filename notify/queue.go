@@ -54,8 +54,8 @@ type queue struct {
 // storedFormat is the version of the file.
 const storedFormat = 1
 
-// openQueue reads the file. began says that there was one for this ledger: what another
-// one's history told is worth nothing here.
+// openQueue reads the file. With began, there was one for this ledger. What another ledger's history told is worth
+// nothing here.
 func openQueue(path, ledgerID string, names []string) (q *queue, began bool, err error) {
 	q = &queue{path: path}
 	content, err := os.ReadFile(path)
@@ -143,9 +143,8 @@ func (l *line) push(messages []Message) {
 	l.Dropped += before - len(l.Messages)
 }
 
-// dropOver drops the oldest questions that wait here with their answers, until n messages are
-// gone: those that are open, and older perhaps, are told to nobody else. The first message may
-// be on its way, so that its answer stays.
+// dropOver drops the oldest questions that wait here with their answers, until n messages are gone. Open questions,
+// perhaps older, are told to nobody else. The first message may be on its way, so that its answer stays.
 func (l *line) dropOver(n int) {
 	opened, over := map[string]bool{}, []string(nil)
 	for _, m := range l.Messages[1:] {
@@ -243,9 +242,8 @@ func (q *queue) failed(name string, at time.Time, why string) int {
 	return l.Tries
 }
 
-// failing says that a destination didn't take its message when this process tried it last. What
-// an earlier one tried says nothing of now: were it to count, and each process end before an
-// answer, nobody would be told for ever.
+// failing says that a destination didn't take its message when this process tried it last. What an earlier one tried
+// says nothing of now. If it counted, and each process ended before an answer, nobody would ever be told.
 func (q *queue) failing(name string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -25,10 +25,10 @@ type Webhook struct {
 	client   *http.Client
 }
 
-// NewWebhook makes a destination. url gives its address; key the signing key in the form
-// whsec_ and base64, or nil for unsigned messages. Redirects aren't followed, and the
-// proxies of the environment aren't used: they may be this one. Messages are rare, and each
-// has a connection of its own, as one that was kept may be dead without a sign of it.
+// NewWebhook makes a destination. The function url returns its address. The function key returns the signing key in the
+// form whsec_ and base64; nil for unsigned messages. Redirects aren't followed, and the proxies of the environment
+// aren't used: they may be this one. Messages are rare, and each has a connection of its own. One that was kept may be
+// dead without a sign of it.
 func NewWebhook(name string, url, key func() (string, error), roots *http.Transport, now func() time.Time) *Webhook {
 	if roots == nil {
 		roots = &http.Transport{ForceAttemptHTTP2: true}

@@ -6,9 +6,7 @@ var bugs = []bug{
 		name: "sent before the claim is synced", stage: "histories",
 		sentence: twice + `|one vendor key carried two payloads|went out before its claim was durable`,
 		edits: []edit{{
-			"ledger Ledger.claiming", "err := l.update(ctx, func(c *command) (err error) {\n\t\tcl := ",
-			"var err error\n\tif err := l.Healthy(); err != nil {\n\t\treturn Claimed{}, err\n\t}\n\tl.Note(func(tx Tx) (failed error) {\n\t\tc := l.command(tx)\n" +
-				"\t\tdefer func() { err = failed }()\n\t\tcl := ",
+			"ledger Ledger.claiming", "evaluate(ctx, l, func(c *command) (Claimed, error) {", noting("Claimed"),
 		}},
 	},
 	{
@@ -92,9 +90,7 @@ var bugs = []bug{
 		name: "the commit of a sending in steps goes out before what the first ones gave is kept", stage: "histories",
 		sentence: `went out before what its steps gave was durable`,
 		edits: []edit{{
-			"ledger Ledger.Prepared", "\terr := l.update(ctx, func(c *command) error {\n\t\tvar d *Dispatch\n\t\tvar err error\n",
-			"\tvar err error\n\tif err = l.Healthy(); err != nil {\n\t\treturn nil, err\n\t}\n\tl.Note(func(tx Tx) (failed error) {\n\t\tc := l.command(tx)\n" +
-				"\t\tdefer func() { err = failed }()\n\t\tvar d *Dispatch\n\t\tvar err error\n",
+			"ledger Ledger.Prepared", "evaluate(ctx, l, func(c *command) (*Mutation, error) {", noting("*Mutation"),
 		}},
 	},
 	{
@@ -128,11 +124,11 @@ var bugs = []bug{
 	},
 	{
 		name: "an item is closed over an open mutation", stage: "histories", sentence: `an (item is [a-z]+|attempt was begun) over a mutation that is open`,
-		edits: []edit{{"ledger itemSettled", "if m.State == InFlight || m.Watching || m.Unresolved() {", "if false {"}},
+		edits: []edit{{"ledger mayClose", "if m.State == InFlight || m.Watching || m.Unresolved() {", "if false {"}},
 	},
 	{
 		name: "a run is finished over an open mutation", stage: "histories", sentence: `a run is finished over a mutation that is open`,
-		edits: []edit{{"ledger settledFor", "\tdefault:\n\t\treturn false, nil\n", "\tdefault:\n\t\treturn true, nil\n"}},
+		edits: []edit{{"ledger letsFinish", "\tdefault:\n\t\treturn false, nil\n", "\tdefault:\n\t\treturn true, nil\n"}},
 	},
 	{
 		name: "a run goes on after its end", stage: "histories", sentence: `after it was (over|stopped)`,
@@ -162,7 +158,7 @@ var bugs = []bug{
 	},
 	{
 		name: "records under an earlier version of the rule are not looked for", stage: "histories", sentence: `took effect [0-9]+ times`,
-		edits: []edit{{"ledger Item.PastRules", "if r.Connector == now.Connector &&", "if false && r.Connector == now.Connector &&"}},
+		edits: []edit{{"ledger Item.EarlierRules", "if r.Connector == now.Connector &&", "if false && r.Connector == now.Connector &&"}},
 	},
 	{
 		name: "the subkey is left out of the key", stage: "histories", sentence: `a script was told of [0-9]+ intents, and [0-9]+ took effect`,
@@ -246,7 +242,7 @@ var bugs = []bug{
 	{
 		name: "the answer of what is forgotten is given", stage: "histories", sentence: `was given the answer of [a-z]+, which was dropped`,
 		edits: []edit{
-			{"ledger claiming.ofApplied", "\t\treturn c.forgotten()\n", "\t\treturn Claimed{Decision: DecideReplay}, c.useRun(false)\n"},
+			{"ledger claiming.ofApplied", "\t\treturn c.forgotten()\n", "\t\treturn &Claimed{Decision: DecideReplay}, c.useRun(false)\n"},
 			{"ledger Mutation.dropContents", "m.Result.Header, m.Result.Body.Dropped = nil, m.Result.Body.SHA256 != \"\"", "m.Result.Header = nil"},
 		},
 	},

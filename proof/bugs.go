@@ -32,6 +32,12 @@ type edit struct{ in, before, after string }
 // twice is what the judge says of a second effect, and of what may become one.
 const twice = `took effect [0-9]+ times|recorded as failed, but took effect`
 
+// noting begins a command whose answer, of this type, is given before it is synced.
+func noting(answer string) string {
+	return "func(fn func(*command) (" + answer + ", error)) (out " + answer + ", err error) {\n\t\tif err = l.Healthy(); err != nil {\n\t\t\treturn out, err\n\t\t}\n" +
+		"\t\tl.Note(func(tx Tx) error {\n\t\t\tout, err = fn(l.command(tx))\n\t\t\treturn err\n\t\t})\n\t\treturn out, err\n\t}(func(c *command) (" + answer + ", error) {"
+}
+
 // again is a second sending under a condition.
 func again(condition string) string {
 	return `a := d.sendH1()

@@ -54,7 +54,7 @@ func (s *reply) repeatable() bool {
 // unnoted reports a refusal that left no event behind: those which change a record
 // or a run do.
 func (s *reply) unnoted() bool {
-	return s.decision == ledger.DecideRepeated || s.decision == ledger.DecideRules || s.decision == ledger.DecideRefused && !s.runRefused
+	return s.decision == ledger.DecideRepeated || s.decision == ledger.DecideStale || s.decision == ledger.DecideRefused && !s.runRefused
 }
 
 // failure is a definite failure as a run feels it.
@@ -160,13 +160,15 @@ func (p *Proxy) joined(x *exchange, r *http.Request, w *work, call *call) *http.
 		}
 		return p.answered(x, r, w, s)
 	}
-	w.claim.DispatchID = p.config.NewID()
-	joined, err := p.ledger.Join(ctx, w.claim)
-	for asked := 0; err == nil && asked < maxAsked && p.prepared(ctx, w, joined); asked++ {
-		joined, err = p.ledger.Join(ctx, w.claim)
-	}
-	if err != nil {
-		return p.refused(x, r, ledgerRefusal(err))
+	joined, f := p.ahead(ctx, w, func(ctx context.Context) (ledger.Claimed, *refusal) {
+		joined, err := p.ledger.Join(ctx, w.claim)
+		if err != nil {
+			return ledger.Claimed{}, ledgerRefusal(err)
+		}
+		return joined, nil
+	})
+	if f != nil {
+		return p.refused(x, r, f)
 	}
 	if joined.Decision != ledger.DecideJoin {
 		return p.answered(x, r, w, p.decided(ctx, x, w, joined))

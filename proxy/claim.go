@@ -36,23 +36,17 @@ func (p *Proxy) claimAndSend(ctx context.Context, x *exchange, w *work) *reply {
 	defer p.under.mutations.Add(-1)
 	needsTurn := w.match.Connector.Rate.Bounds()
 	var until patience
-	for asked := 0; ; {
+	for {
 		// Much may have happened while the body came in.
 		if f := p.gate(x); f != nil {
 			return &reply{refusal: f}
 		}
-		if f := p.outdated(w); f != nil {
+		claimed, f := p.ahead(ctx, w, func(ctx context.Context) (ledger.Claimed, *refusal) { return p.tryClaim(ctx, w, needsTurn) })
+		if f != nil {
 			return &reply{refusal: f}
 		}
-		// What would be sent is told, and not recorded, while sending is kept back.
-		h := p.halted()
-		w.claim.AwaitsTurn = needsTurn || h.Sending
-		claimed, err := p.tryClaim(ctx, w)
-		if err != nil {
-			return &reply{refusal: ledgerRefusal(err)}
-		}
 		if claimed.Decision == ledger.DecideTurn {
-			if h.Sending {
+			if h := p.halted(); h.Sending {
 				return &reply{refusal: h.refusal()}
 			}
 			if f := p.awaitTurn(x.client, w); f != nil {
@@ -70,12 +64,22 @@ func (p *Proxy) claimAndSend(ctx context.Context, x *exchange, w *work) *reply {
 			// Nothing stopped it, and its run has seen nothing: it may ask again.
 			return &reply{refusal: refuse(problemIncomplete, "The caller went away before what is being sent had its answer.")}
 		}
-		if asked < maxAsked && p.prepared(ctx, w, claimed) {
-			asked++
-			continue
-		}
 		return p.decided(ctx, x, w, claimed)
 	}
+}
+
+// ahead reads what the claim needs, and claims; once more if that is stale by then.
+func (p *Proxy) ahead(ctx context.Context, w *work, claim func(context.Context) (ledger.Claimed, *refusal)) (claimed ledger.Claimed, f *refusal) {
+	for range 2 {
+		if f = p.readAhead(ctx, w); f != nil {
+			return claimed, f
+		}
+		w.claim.DispatchID = p.config.NewID()
+		if claimed, f = claim(ctx); f != nil || claimed.Decision != ledger.DecideStale {
+			return claimed, f
+		}
+	}
+	return claimed, nil
 }
 
 // awaitOther waits for what may change the ledger's decision soon, and reports whether to ask
@@ -132,7 +136,7 @@ func (p *Proxy) pause(client context.Context, until <-chan struct{}) bool {
 const maxMissed = 8
 
 // knowRepeat knows a second intent beside one of its run that is still being answered, under the key
-// that its mutation has by another version of the rule. Those of the same key the flights tell apart.
+// that its mutation has by another version of the rule. Those of the same key calls tells apart.
 func (p *Proxy) knowRepeat(x *exchange, w *work, c *ledger.Claimed) {
 	if c.Mutation == nil || c.Decision != ledger.DecideJoin && c.Decision != ledger.DecideReplay {
 		return
@@ -167,36 +171,45 @@ func (p *Proxy) awaitRedispatch(client context.Context, key ledger.Key) bool {
 	return false
 }
 
-// maxAsked bounds how often one request answers what the ledger asks before it
-// decides: its record may have changed each time.
-const maxAsked = 8
+// readAhead gives the claim what only rules can tell: the keys of the request under earlier
+// versions of its rule, and how its payload compares with the stored one. It returns a refusal, or nothing.
+func (p *Proxy) readAhead(ctx context.Context, w *work) *refusal {
+	ahead, err := p.ledger.Ahead(ctx, &w.claim)
+	if err == nil && len(ahead.Rules) > 0 {
+		if f := p.keysAhead(ctx, w, ahead.Rules); f != nil {
+			return f
+		}
+		ahead, err = p.ledger.Ahead(ctx, &w.claim)
+	}
+	if m := ahead.Compare(&w.claim); err == nil && m != nil {
+		err = p.contents.Load(w.req, w.body, func(req *rules.Request) {
+			compared := ComparePayload(ctx, p.ledger, p.config.Pinned, w.op, req, m)
+			w.claim.Compared = &compared
+		})
+	}
+	if err != nil {
+		return ledgerRefusal(err)
+	}
+	return nil
+}
 
-// prepared gives the next claim what the ledger asked for, and reports whether it
-// asked.
-func (p *Proxy) prepared(ctx context.Context, w *work, c ledger.Claimed) bool {
-	if c.Decision != ledger.DecideCompare && c.Decision != ledger.DecideRules {
-		return false
-	}
-	accounts := p.accountsFor(w)
-	if c.Decision == ledger.DecideRules {
-		accounts = askedAhead(ctx, p.config.Pinned, accounts, w.req, c.Rules)
-	}
+// keysAhead adds the keys under these versions. Without one of them it isn't known whether a record
+// is the request's.
+func (p *Proxy) keysAhead(ctx context.Context, w *work, of []ledger.ItemRule) *refusal {
+	accounts := askedAhead(ctx, p.config.Pinned, p.accountsFor(w), w.req, of)
+	var keys []ledger.RuleKey
 	var err error
 	loading := p.contents.Load(w.req, w.body, func(req *rules.Request) {
-		if c.Decision == ledger.DecideCompare {
-			compared := ComparePayload(ctx, p.ledger, p.config.Pinned, w.op, req, c.Mutation)
-			w.claim.Compared = &compared
-			return
-		}
-		var past []ledger.Past
-		if past, err = HistoryKeys(ctx, p.config.Pinned, accounts, w.claim.Scope, req, w.op, c.Rules); err == nil {
-			w.claim.Past = append(w.claim.Past, past...)
-		}
+		keys, err = HistoryKeys(ctx, p.config.Pinned, accounts, w.claim.Scope, req, w.op, of)
 	})
 	if err = errors.Join(err, loading); err != nil {
-		p.config.Log.Error().Err(err).Str("item", w.claim.Item).Msg("a stored request or rule can't be held against this one")
+		p.config.Log.Error().Err(err).Str("item", w.claim.Item).Msg("a stored rule can't be held against this request")
+		return refuse(problemAmbiguousRecord,
+			"This item has mutations under an earlier version of the rule, which can't be read any more, "+
+				"so it isn't known whether this one was made; nothing was sent.")
 	}
-	return err == nil
+	w.claim.EarlierKeys = append(w.claim.EarlierKeys, keys...)
+	return nil
 }
 
 // storeBody writes a request body that is too long for its record's transaction
@@ -214,11 +227,16 @@ func (p *Proxy) storeBody(ctx context.Context, w *work) *refusal {
 	return nil
 }
 
-func (p *Proxy) tryClaim(ctx context.Context, w *work) (ledger.Claimed, error) {
-	w.claim.DispatchID = p.config.NewID()
+// tryClaim claims by rules that are in force still.
+func (p *Proxy) tryClaim(ctx context.Context, w *work, needsTurn bool) (ledger.Claimed, *refusal) {
+	if f := p.outdated(w); f != nil {
+		return ledger.Claimed{}, f
+	}
+	// What would be sent is told, and not recorded, while sending is kept back.
+	w.claim.AwaitsTurn = needsTurn || p.halted().Sending
 	claimed, err := p.ledger.Claim(ctx, w.claim)
 	if err != nil {
-		return ledger.Claimed{}, fmt.Errorf("claim: %w", err)
+		return ledger.Claimed{}, ledgerRefusal(fmt.Errorf("claim: %w", err))
 	}
 	return claimed, nil
 }
@@ -283,10 +301,10 @@ func (p *Proxy) undispatched(ctx context.Context, x *exchange, w *work, c ledger
 	switch c.Decision {
 	case ledger.DecideStandIn:
 		return p.standIn(out, w)
-	case ledger.DecideRules:
-		out.refusal = refuse(problemAmbiguousRecord,
-			"This item has mutations under an earlier version of the rule, which can't be read any more, "+
-				"so it isn't known whether this one was made; nothing was sent.")
+	case ledger.DecideStale:
+		out.refusal = refuse(problemStale, "The stored mutations of this item changed twice while this request was held against them; "+
+			"nothing was sent. Send it again.")
+		out.refusal.retryAfter = drainRetryAfter
 	case ledger.DecideRepeated:
 		out.refusal = repeated(w.derived.Target)
 	case ledger.DecideBlocked, ledger.DecideJoin:

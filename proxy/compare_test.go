@@ -125,7 +125,7 @@ func TestAStoredRequestThatIsGoneCoversNothing(t *testing.T) {
 			Payload: ledger.Payload{PayloadDigest: "p", Request: ledger.Request{Body: ledger.Body{SHA256: "x", Size: 1}}},
 			Intent:  ledger.Intent{ConnectorHash: w.rules.Load().Connectors()[0].Hash},
 		})
-	if out.Covers || out.Stored != "p" || !strings.Contains(out.Diff.Why, "can't be compared") {
+	if out.Covers || out.Payload != "p" || !strings.Contains(out.Diff.Why, "can't be compared") {
 		t.Errorf("%+v", out)
 	}
 }

@@ -17,7 +17,7 @@ import (
 func (p *Proxy) conclude(ctx context.Context, s *sending) *reply {
 	finish := p.outcome(ctx, s)
 	endWait := func() {}
-	if finish.Pending {
+	if finish.Inline {
 		endWait = p.inline.begin(s.w.key)
 		// Whatever way this ends, those who wait must not wait for ever.
 		defer func() { endWait() }()
@@ -46,7 +46,7 @@ func (p *Proxy) outcome(ctx context.Context, s *sending) ledger.Finish {
 	f.PassedOn, f.Unauthorized = s.passedOn(), s.Answer.Status == http.StatusUnauthorized
 	switch f.Dispatch.Verdict {
 	case ledger.VerdictUncertain, ledger.VerdictCommitted:
-		f.Pending, f.NextTryAt = s.w.op.Reconciles(), p.config.Inliner.NextTry(s.Mutation)
+		f.Inline, f.NextTryAt = s.w.op.Reconciles(), p.config.Inliner.NextTry(s.Mutation)
 	case ledger.VerdictAccepted:
 		f.NextTryAt = p.config.Clock.Now().Add(s.w.op.Watch.Every)
 	default: // Nothing is asked about the others.

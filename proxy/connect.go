@@ -210,7 +210,7 @@ func normalTarget(authority string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	req, f := rules.Normalize(rules.Raw{Method: http.MethodGet, Scheme: "https", Authority: authority, Target: "/", Header: http.Header{}})
+	req, f := rules.Normalise(rules.Raw{Method: http.MethodGet, Scheme: "https", Authority: authority, Target: "/", Header: http.Header{}})
 	if f != nil {
 		return "", f
 	}

@@ -46,7 +46,7 @@ func (p *Proxy) pipeline(x *exchange, r *http.Request) (resp *http.Response) {
 		return newResponse(r, http.StatusOK, http.Header{"Cache-Control": {"no-store"}}, nil)
 	}
 	x.trailers = takesTrailers(r.Header)
-	req, problem := rules.Normalize(rawRequest(r))
+	req, problem := rules.Normalise(rawRequest(r))
 	if problem != nil {
 		return p.refused(x, r, fromRules(problem))
 	}

@@ -33,7 +33,7 @@ func judged(text []byte) (req *rules.Request, body []byte, ok bool) {
 	raw := rawRequest(r)
 	raw.Header.Del("Content-Length")
 	raw.HasBody, raw.Body = len(body) > 0, body
-	req, refusal := rules.Normalize(raw)
+	req, refusal := rules.Normalise(raw)
 	return req, body, refusal == nil
 }
 

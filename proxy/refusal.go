@@ -50,6 +50,7 @@ const (
 	problemNotSent           problem = "not-sent"
 	problemNoResult          problem = "no-result"
 	problemVerifyFailed      problem = "verify-failed"
+	problemStale             problem = "stale"
 	problemLedgerUnavailable problem = "ledger-unavailable"
 	problemDraining          problem = "draining"
 	problemOverloaded        problem = "overloaded"
@@ -107,6 +108,7 @@ var kinds = map[problem]kind{
 	problemNotSent:           {http.StatusBadGateway, "Nothing was sent", ledger.ClassTransient, "destination_unavailable", true},
 	problemNoResult:          {http.StatusFailedDependency, "It happened, but its result is not known", ledger.ClassPrecondition, incomplete, false},
 	problemVerifyFailed:      {http.StatusFailedDependency, "The world no longer agrees with the stored result", ledger.ClassPrecondition, denied, false},
+	problemStale:             {http.StatusServiceUnavailable, "The ledger changed meanwhile", ledger.ClassTransient, "proxy_internal_error", true},
 	problemLedgerUnavailable: {http.StatusServiceUnavailable, "The ledger can't record anything", ledger.ClassTransient, "proxy_internal_error", true},
 	problemDraining:          {http.StatusServiceUnavailable, "The proxy takes no new work now", ledger.ClassTransient, "proxy_internal_error", true},
 	problemOverloaded:        {http.StatusServiceUnavailable, "Too many connections", ledger.ClassTransient, "proxy_internal_error", true},

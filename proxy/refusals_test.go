@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -255,6 +256,14 @@ func refusals(t *testing.T) map[problem]provoked {
 			_, g := w.payThen(strict, payX, payX, "/ask")
 			return g
 		}, words: "no longer shows it", sends: 1, run: ledger.RunAborted},
+		problemStale: {ask: func(w *world) got {
+			var left atomic.Int32
+			w.proxy.config.Pinned = w.renaming(&left)
+			w.open("a").post("/pay", payX)
+			w.use(changed("name: pay\n", "name: transfer\n    was: [pay]\n"))
+			left.Store(9)
+			return w.open("a", takesOver).post("/pay", payX)
+		}, words: "changed twice", sends: 1, retryAfter: true, run: ledger.RunRunning},
 		problemLedgerUnavailable: {ask: func(w *world) got {
 			r := w.open("a")
 			w.store.FailBefore()

@@ -40,14 +40,14 @@ type AccountOf func(ctx context.Context, c *rules.Connector, req *rules.Request)
 // its rule. A version that can't be read is an error: a record may be under it.
 func HistoryKeys(
 	ctx context.Context, pinned Pinned, accounts AccountOf, scope ledger.Scope, req *rules.Request, now *rules.Operation, of []ledger.ItemRule,
-) ([]ledger.Past, error) {
-	var out []ledger.Past
+) ([]ledger.RuleKey, error) {
+	var out []ledger.RuleKey
 	for _, r := range of {
 		key, err := historyKey(ctx, pinned, accounts, scope, req, now, r)
 		if err != nil {
 			return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
 		}
-		out = append(out, ledger.Past{Rule: r, Key: key})
+		out = append(out, ledger.RuleKey{Rule: r, Key: key})
 	}
 	return out, nil
 }
@@ -140,7 +140,7 @@ type Pinned func(ctx context.Context, hash string) (*rules.Connector, error)
 // There is no difference where the rule of that time says so. Otherwise the rule of now decides: a
 // corrected rule frees what it held up. What can't be read covers nothing.
 func ComparePayload(ctx context.Context, l dispatch.StoredBodies, pinned Pinned, op *rules.Operation, req *rules.Request, m *ledger.Mutation) ledger.Compared {
-	out := ledger.Compared{Stored: m.PayloadDigest}
+	out := *ledger.ComparedWith(m)
 	if (m.ConnectorHash != op.Connector.Hash || m.ConnectorHosts != op.Connector.HostsInForce) && coveredThen(ctx, pinned, req, m) {
 		out.Covers = true
 		return out

@@ -14,6 +14,7 @@ import (
 
 	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
+	"keep-proxy/rules"
 )
 
 // kicked counts how often the runner is woken.
@@ -206,15 +207,15 @@ func TestTheEndOfAnEarlierTryIsNotThatOfALaterOne(t *testing.T) {
 	}
 }
 
-// restless is a store of which a record has another payload each time that a body was read.
+// restless is a store of which a record has another payload each of the first times that a body is read.
 type restless struct {
 	ledger.Store
-	key   ledger.Key
-	times atomic.Int32
+	key            ledger.Key
+	times, changes atomic.Int32
 }
 
 func (s *restless) Body(ctx context.Context, b ledger.Body) (io.ReadCloser, error) {
-	if n := s.times.Add(1); n < 3*maxAsked {
+	if n := s.times.Add(1); n <= s.changes.Load() {
 		if err := s.Update(ctx, func(tx ledger.Tx) error {
 			m, err := tx.Mutation(s.key)
 			if err != nil {
@@ -230,18 +231,85 @@ func (s *restless) Body(ctx context.Context, b ledger.Body) (io.ReadCloser, erro
 	return s.Store.Body(ctx, b)
 }
 
-// A request that is held against a record which changes each time is refused in the end.
-func TestARecordThatIsNeverTheSameIsGivenUp(t *testing.T) {
+// A request that is held against a record which changes meanwhile is held against it once more,
+// and then refused. Its run goes on.
+func TestARecordThatChangesTwiceWhileItIsComparedRefuses(t *testing.T) {
 	t.Parallel()
-	s := &restless{}
-	w := newWorld(t, created, func(c *Config) { s.Store, c.Ledger.Store = c.Ledger.Store, s })
-	wantAnswer(t, w.open("a").post("/pay", `{"to":"x","amount":1}`), 201, `{"id":1}`, false)
-	s.key = w.mutation("a").Key
-	wantProblem(t, w.open("a", takesOver).post("/pay", `{"to":"x","amount":2}`), "internal", 500, "nothing was sent")
-	if n := s.times.Load(); n != maxAsked {
-		t.Errorf("it was asked %d times", n)
+	for changes, want := range map[int32]struct {
+		problem string
+		status  int
+		state   ledger.RunState
+	}{
+		1: {"payload-mismatch", 422, ledger.RunPausedAttention},
+		2: {"stale", 503, ledger.RunRunning},
+	} {
+		t.Run(fmt.Sprint(changes), func(t *testing.T) {
+			t.Parallel()
+			s := &restless{}
+			w := newWorld(t, created, func(c *Config) { s.Store, c.Ledger.Store = c.Ledger.Store, s })
+			wantAnswer(t, w.open("a").post("/pay", `{"to":"x","amount":1}`), 201, `{"id":1}`, false)
+			s.key = w.mutation("a").Key
+			s.changes.Store(changes)
+			r := w.open("a", takesOver)
+			wantProblem(t, r.post("/pay", `{"to":"x","amount":2}`), want.problem, want.status, "")
+			if n, is := s.times.Load(), r.state().State; n != 2 || is != want.state {
+				t.Errorf("it was compared %d times, and the run is %s", n, is)
+			}
+			w.wantSends("/pay", 1)
+		})
 	}
-	w.wantSends("/pay", 1)
+}
+
+// renaming is a store in which an item gets a mutation under one more version of the rule each of the
+// first times that a rule is read.
+func (w *world) renaming(changes *atomic.Int32) Pinned {
+	return func(ctx context.Context, hash string) (*rules.Connector, error) {
+		if n := changes.Add(-1); n >= 0 {
+			if err := w.store.Update(ctx, func(tx ledger.Tx) error {
+				i, err := tx.Item("wf", "a")
+				if err != nil {
+					return err
+				}
+				rule := i.Rules[0]
+				rule.Hosts = fmt.Sprint(rule.Hosts, n)
+				i.Rules = append(i.Rules, rule)
+				i.Version++
+				return tx.PutItem(i)
+			}); err != nil {
+				return nil, err
+			}
+		}
+		return w.pinned(ctx, hash)
+	}
+}
+
+// The same holds where the item gets mutations under other versions of the rule meanwhile.
+func TestAnItemThatChangesTwiceWhileItsRulesAreReadRefuses(t *testing.T) {
+	t.Parallel()
+	for changes, want := range map[int32]string{1: "", 9: "stale"} {
+		t.Run(fmt.Sprint(changes), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, created)
+			var left atomic.Int32
+			w.proxy.config.Pinned = w.renaming(&left)
+			first := w.open("a")
+			wantAnswer(t, first.post("/pay", payX), 201, `{"id":1}`, false)
+			w.end(first)
+			w.use(changed("name: pay\n", "name: transfer\n    was: [pay]\n"))
+			left.Store(changes)
+			r := w.open("a")
+			g := r.post("/pay", payX)
+			if want != "" {
+				wantProblem(t, g, want, 503, "nothing was sent")
+			} else {
+				wantAnswer(t, g, 201, `{"id":1}`, true)
+			}
+			if is := r.state().State; is != ledger.RunRunning {
+				t.Errorf("the run is %s", is)
+			}
+			w.wantSends("/pay", 1)
+		})
+	}
 }
 
 // A run that is refused because of a stop is over, or isn't told of the stop: else it would go

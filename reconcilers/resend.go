@@ -134,7 +134,7 @@ func (r *Reconciler) sendRecorded(
 		s.Verdict = upstream.Verdict{Class: upstream.ClassIndeterminate, Reason: broke}
 		finish = ledger.Finish{Key: moved.Key, Dispatch: dispatch.Ended(d, upstream.Evidence{Ended: r.stamp()}, s.Verdict)}
 	}
-	finish.Pending = t.inline
+	finish.Inline = t.inline
 	if broke := t.guarded(func() {
 		answered.Pass()
 		after(&finish)
@@ -217,7 +217,7 @@ func (r *Reconciler) record(ctx context.Context, m *ledger.Mutation, f ledger.Fi
 	}
 	// An inline try's caller can't park the record before this dispatch has its end. So that end hands
 	// the record to the runner.
-	f.Pending = false
+	f.Inline = false
 	r.busy.hold(f.Key)
 	r.recorder.GoOn(&dispatch.Outcome{
 		Mutation: m, Content: answer,

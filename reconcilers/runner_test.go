@@ -265,7 +265,7 @@ func offered(t *testing.T, failure error) {
 		return nil
 	}
 	r.busy.claim(k)
-	if _, err := r.record(t.Context(), f.mutations[k], ledger.Finish{Key: k, Pending: true}, nil); !errors.Is(err, failure) {
+	if _, err := r.record(t.Context(), f.mutations[k], ledger.Finish{Key: k, Inline: true}, nil); !errors.Is(err, failure) {
 		t.Fatalf("got %v, want %v", err, failure)
 	}
 	r.busy.free(k)
@@ -279,7 +279,7 @@ func offered(t *testing.T, failure error) {
 	if len(f.finished) != 1 {
 		t.Fatalf("recorded %d times, want once", len(f.finished))
 	}
-	if f.finished[0].Pending {
+	if f.finished[0].Inline {
 		t.Error("the outcome waits for an inline try whose caller has gone")
 	}
 	if !r.busy.claim(k) {

@@ -12,7 +12,7 @@ func TestAnAccountIsAskedForOfTheAPI(t *testing.T) {
 	t.Parallel()
 	set := load(t, askingHead+simpleMutation)
 	c := set.Connectors()[0]
-	req, refusal := Normalize(Raw{
+	req, refusal := Normalise(Raw{
 		Method: "POST", Scheme: "https", Authority: "api.test", Target: "/things/a?x=1",
 		Header: http.Header{
 			"Authorization": {"Bearer t"}, "Content-Type": {"application/json"}, "If-Match": {"e"}, "Traceparent": {"00-1"},

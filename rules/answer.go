@@ -14,8 +14,7 @@ import (
 type answer struct {
 	*Response
 	parsed *content
-	// asked says that it is the answer to a read of ours, in which what isn't there is told apart
-	// from what can't be read.
+	// asked says that it answers a read of ours. Such an answer tells what isn't there from what can't be read.
 	asked bool
 	// celled is what CEL has been given of the body, by the name of the member.
 	celled map[string]ref.Val
@@ -38,9 +37,9 @@ func askedAnswer(resp *Response) *answer {
 	return a
 }
 
-// lacksJSON reports whether a read was answered, with success, by something that holds no JSON
-// although a success has content: the page of a proxy or of a login, or nothing. As an empty object,
-// which any other body without JSON is read as, it would be a listing without anything in it.
+// lacksJSON reports whether a read succeeded and its answer holds no JSON, though a success has content. It is the page
+// of a proxy or of a login, or empty. Read as an empty object, as other bodies without JSON are, it would be a listing
+// of nothing.
 func (a *answer) lacksJSON() bool {
 	return a.asked && a.parsed.json == nil && a.parsed.jsonProblem == nil &&
 		a.Status >= 200 && a.Status <= 299 && a.Status != http.StatusNoContent && a.Status != http.StatusResetContent
@@ -88,9 +87,8 @@ func (a *answer) head() traits.Mapper {
 	})
 }
 
-// answerMap is the variable response, or one of steps. Reading json or text of a body that can't be read is
-// noted in the scope, where no default can hide it; conditions that are decided
-// by the head alone are not.
+// answerMap is the variable response, or one of steps. Reading json or text of an unreadable body is noted in the
+// scope, where no default can hide it. Conditions that are decided by the head alone note nothing.
 func answerMap(a *answer, s *scope) *lazyMap {
 	head := a.head()
 	return &lazyMap{head, func(name string) (ref.Val, bool) {

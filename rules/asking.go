@@ -225,8 +225,8 @@ func withQuery(target string, query []pair) string {
 // without an answer between gives the same request.
 func (a *Asking) Next() (*Ask, bool) { return a.next, a.next != nil }
 
-// Answer takes the answer to the last Ask. An answer that can't be used ends the
-// try with retry; give nil for a request that got no whole answer.
+// Answer takes the answer to the last Ask; nil for a request that got no whole answer. An answer that can't be used
+// ends the try with retry.
 func (a *Asking) Answer(resp *Response) {
 	ask := a.next
 	a.next = nil
@@ -380,13 +380,11 @@ func (r *resultTemplate) build(s *scope) (*Result, error) {
 	return out, nil
 }
 
-// leftOut stands for what an answer of the API said, where a request is shown: it may
-// be a secret of the API's own.
+// leftOut replaces, where a request is shown, what an answer of the API said. That may be a secret of the API's own.
 const leftOut = "…"
 
-// shown is the target of the probe's request as people may see it. What the rule and
-// the record say is whole, since a probe reads no secret place; what an answer said is
-// left out.
+// shown is the target of the probe's request as people may see it. Values of the rule and the record are whole, since a
+// probe reads no secret place. Values of an answer are left out.
 func (p *Probe) shown(s *scope, query []pair) string {
 	target, err := p.path.pathWithout(s, (*expr).readsAnswer)
 	if err != nil {

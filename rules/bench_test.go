@@ -26,10 +26,10 @@ func BenchmarkDecide(b *testing.B) {
 		Method: http.MethodPost, Scheme: "https", Authority: "bank.keep-proxy.test", Target: "/transfers",
 		Header: http.Header{"Content-Type": {"application/json"}, "User-Agent": {"bench"}}, Body: kibibyte(), HasBody: true,
 	}
-	b.Run("normalize", func(b *testing.B) {
+	b.Run("normalise", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, refusal := rules.Normalize(raw); refusal != nil {
+			if _, refusal := rules.Normalise(raw); refusal != nil {
 				b.Fatal(refusal)
 			}
 		}
@@ -37,7 +37,7 @@ func BenchmarkDecide(b *testing.B) {
 	b.Run("match+derive", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			req, _ := rules.Normalize(raw)
+			req, _ := rules.Normalise(raw)
 			m := set.Match(req)
 			if _, refusal := m.Operation.Derive(req, m); refusal != nil {
 				b.Fatal(refusal)
@@ -46,7 +46,7 @@ func BenchmarkDecide(b *testing.B) {
 	})
 	b.Run("outgoing", func(b *testing.B) {
 		b.ReportAllocs()
-		req, _ := rules.Normalize(raw)
+		req, _ := rules.Normalise(raw)
 		m := set.Match(req)
 		for b.Loop() {
 			if _, refusal := m.Operation.Outgoing(req, rules.Mutation{Marker: "m", VendorKey: "k"}); refusal != nil {

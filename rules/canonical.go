@@ -10,9 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// CanonicalJSON returns the RFC 8785 form of a JSON text, but integers keep all
-// their digits, and so does any other number that a float64 can't hold exactly.
-// Repeated names, invalid UTF-8 and numbers that no float64 can hold are errors.
+// CanonicalJSON returns the RFC 8785 form of a JSON text, except for some numbers. Integers keep all their digits, and
+// so does any other number that a float64 can't hold exactly. Repeated names, invalid UTF-8 and numbers that no float64
+// can hold are errors.
 func CanonicalJSON(text []byte) ([]byte, error) {
 	v, err := parseJSON(text)
 	if err != nil {
@@ -97,8 +97,8 @@ func appendString(dst []byte, s string) []byte {
 	return out
 }
 
-// compareUTF16 orders strings by their UTF-16 code units (RFC 8785 §3.2.3), which
-// differs from the order of bytes only above the surrogates.
+// compareUTF16 orders strings by their UTF-16 code units (RFC 8785 §3.2.3). That differs from the order of bytes only
+// above the surrogates.
 func compareUTF16(a, b string) int {
 	n := min(len(a), len(b))
 	i := 0

@@ -36,7 +36,7 @@ func (c *testCase) run(connector *Connector) []mistake {
 
 // play plays the case as far as it goes.
 func (r *caseRun) play(connector *Connector) {
-	req, refusal := Normalize(r.request)
+	req, refusal := Normalise(r.request)
 	if refusal == nil {
 		// Settings can replace the hosts; cases are the file's.
 		m := connector.matchAt(connector.fileHosts, req)
@@ -245,8 +245,8 @@ func canonicalText(body []byte) string {
 	return string(body)
 }
 
-// played goes on with a request whose key is derived: what goes out for it, or takes an
-// effect of it back, and what the case's answers to that mean.
+// played continues with a request whose key is derived. It checks what is sent, or what the undo sends. Then it judges
+// the case's answers.
 func (r *caseRun) played(op *Operation, env Env) {
 	switch {
 	case r.undo != "":
@@ -337,7 +337,7 @@ func (r *caseRun) stepped(op *Operation, env *Env) bool {
 	return true
 }
 
-// keeps compares what the preparing steps gave.
+// keeps compares what the preparing steps kept.
 func (r *caseRun) keeps(kept map[string]string) {
 	if r.expect.kept == nil {
 		return
@@ -363,7 +363,7 @@ func (r *caseRun) sent(requests ...*Request) {
 	for i, got := range requests {
 		want := r.expect.sent[i]
 		what := fmt.Sprintf("sent[%d] ", i)
-		asked, refusal := Normalize(want)
+		asked, refusal := Normalise(want)
 		if refusal != nil {
 			r.problems = append(r.problems, what+"is no request: "+refusal.Detail)
 			continue

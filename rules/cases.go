@@ -18,9 +18,9 @@ const (
 	CaseClaimedAt = "2026-01-02T03:04:05Z"
 )
 
-// caseFraction is how far into the second of CaseClaimedAt the claim was. Claims are never
-// at the beginning of one, and a case shows what follows for an API that gives times in
-// whole seconds: what it made in that second looks older than the claim.
+// caseFraction is how far into the second of CaseClaimedAt the claim was. Claims are never at the beginning of a
+// second. An API that gives times in whole seconds makes an object look older than the claim. A case shows what
+// follows.
 const caseFraction = 500 * time.Millisecond
 
 // caseMutation is the record that cases are run with.
@@ -193,10 +193,9 @@ func (d *decoder) expectation(v value) expectation {
 	return e
 }
 
-// RunCases runs the cases of every connector and returns one finding, an error,
-// for each difference from what they expect. Cases run with the record that
-// CaseID, CaseMarker, CaseVendorKey and CaseClaimedAt describe, no object
-// belongs to another mutation, and clocks agree.
+// RunCases runs the cases of every connector. It returns one finding, an error, for each difference from what they
+// expect. Cases run with the record of CaseID, CaseMarker, CaseVendorKey and CaseClaimedAt. No object belongs to
+// another mutation, and clocks agree.
 func (s *Set) RunCases() Findings {
 	var out Findings
 	for _, c := range s.connectors {

@@ -35,8 +35,8 @@ type position uint8
 const (
 	// inRequest may read the request alone.
 	inRequest position = iota
-	// inRecord may read the request, its account and its record, and in a step of a
-	// probe the answers to the steps before it.
+	// inRecord may read the request, its account and its record. In a step of a probe it may also read the answers to
+	// the steps before.
 	inRecord
 	// inAnswer may read an answer too.
 	inAnswer

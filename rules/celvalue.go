@@ -16,8 +16,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// celOrEmpty is the CEL value of v; an empty map where there is none, so that an
-// optional member is absent and any other an error.
+// celOrEmpty is the CEL value of v, or an empty map for none. In that map an optional member is absent, and any other
+// is an error.
 func celOrEmpty(v *jsonValue) any {
 	if v == nil {
 		return &sizedMap{types.NewStringInterfaceMap(types.DefaultTypeAdapter, map[string]any{}), 1}
@@ -66,9 +66,9 @@ func sizedCEL(v *jsonValue) (out any, size uint32) {
 	return types.NullValue, 1
 }
 
-// sizedMap and sizedList know how much they hold. CEL would count it at every step at which it meets
-// one, and gives up counting, and with it the expression, at 10,000 values or the fifth level: an
-// object of many an API, or a page of them, has more.
+// sizedMap and sizedList know how much they hold. CEL would count it at every step at which it meets one. It stops
+// counting, and fails the expression, at 10,000 values or the fifth level. Large objects of an API, or pages of them,
+// have more.
 type sizedMap struct {
 	traits.Mapper
 	size uint32
@@ -88,8 +88,7 @@ func (l *sizedList) AggregateSize(types.AggregateSizer) uint32 { return l.size }
 // textSize is the size of a text, of which CEL counts ten bytes as one value.
 func textSize(s string) uint32 { return uint32(len(s)/10) + 1 }
 
-// numberToCEL makes an int, a uint or a double; a number that none of them holds
-// exactly stays a number with all its digits.
+// numberToCEL makes an int, a uint or a double. A number that none of them holds exactly keeps all its digits.
 func numberToCEL(literal string) any {
 	spelling, exact := canonicalNumber(literal)
 	if !exact {
@@ -108,8 +107,8 @@ func numberToCEL(literal string) any {
 	return digits(spelling)
 }
 
-// digits is a number beyond CEL's own, which can be compared for equality,
-// converted by string() and written out with all its digits.
+// digits is a number beyond CEL's own. It can be compared for equality, converted by string() and written out with all
+// its digits.
 type digits string
 
 // digitsType is the CEL type of digits.

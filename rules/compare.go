@@ -40,17 +40,16 @@ type Comparison struct {
 	Likeness Likeness
 	// Why says what decided, in a sentence.
 	Why string
-	// Changes are what differs, in the order of method, path, query, header and body;
-	// what is ignored is not among them. More says that there are others.
+	// Changes are what differs, in the order of method, path, query, header and body. Ignored places are left out. More
+	// says that there are others.
 	Changes []Change
 	More    bool
 }
 
-// Compare says how the payload of asked differs from that of stored, a request as
-// [Operation.Redact] gave it for the ledger. Differences in secret places can't be
-// seen any more: where the rule has such places, only its own compare can make the
-// two alike. The order is: equal but for places that are ignored or normalised,
-// equivalent; equal but for minor ones, minor; else what compare says; else
+// Compare says how the payload of asked differs from that of stored. The ledger holds stored as [Operation.Redact]
+// returned it, so that differences in secret places can't be seen any more. Where the rule has such places, only its
+// own compare can make the two alike. Payloads that are equal but for ignored or normalised places are equivalent.
+// Those that are equal but for minor places are minor. Then the rule's compare decides; without one, the difference is
 // significant. What can't be read or evaluated is significant.
 func (op *Operation) Compare(stored, asked *Request) Comparison {
 	asked = op.Redact(asked)

@@ -97,9 +97,8 @@ func (s *Set) Connectors() []*Connector { return s.connectors }
 // Connector looks a connector up by name; nil if there is none.
 func (s *Set) Connector(name string) *Connector { return s.byName[name] }
 
-// ConnectorHost reports whether any connector declares the authority (host or
-// host:port) under http or https. It is for what must be known before there is a
-// request, such as whether a tunnel may stay blind; an authority that can't be
+// ConnectorHost reports whether any connector declares the authority (host or host:port) under http or https. It tells
+// what must be known before there is a request, such as whether a tunnel may stay blind. An authority that can't be
 // read counts as declared.
 func (s *Set) ConnectorHost(authority string) bool {
 	for _, scheme := range []string{"https", "http"} {

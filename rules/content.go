@@ -29,11 +29,11 @@ type content struct {
 	// problem is set when the bytes can't be had without guessing; everything
 	// that reads the body then refuses with it.
 	problem *Refusal
-	// jsonProblem is set when the body is JSON that two parsers could read
-	// differently; everything that reads its values refuses with it.
+	// jsonProblem is set when the body is JSON that two parsers could read differently. Everything that reads its
+	// values refuses with it.
 	jsonProblem *Refusal
-	// json is nil for a body that is not JSON; typed says that it is declared as JSON, untyped
-	// that it isn't declared, or as the form that clients declare by themselves.
+	// json is nil for a body that is not JSON. A typed body is declared as JSON. An untyped one isn't declared, or is
+	// declared as the form, which clients do by themselves.
 	json           *jsonValue
 	typed, untyped bool
 	// form is nil for a body that is not a form.
@@ -59,8 +59,8 @@ func (r *Request) read() *content {
 	return r.content
 }
 
-// declared are the header fields that say how a body is written. A body is read by them
-// alone: two requests that have the same ones and the same body have the same content.
+// declared are the header fields that say how a body is written. A body is read by them alone. Two requests with the
+// same fields and the same body have the same content.
 type declared struct{ types, codings, lengths []string }
 
 func declaredBy(header http.Header) declared {
@@ -111,8 +111,8 @@ func (d declared) parse(body []byte) *content {
 // formType is the media type of a form.
 const formType = "application/x-www-form-urlencoded"
 
-// parseForm parses the body as a form. One that is JSON was declared as a form by
-// mistake, as curl -d does: it may be read as JSON, but not as both.
+// parseForm parses the body as a form. A body of JSON was declared as a form by mistake, as curl -d does. It may be
+// read as JSON, but not as both.
 func (c *content) parseForm() {
 	p := parsePairs(string(c.bytes), "form")
 	if c.json != nil {
@@ -136,9 +136,8 @@ func hasByteOrderMark(body []byte) bool {
 	return false
 }
 
-// parseJSON parses the body as JSON whatever it is declared as: clients often
-// send JSON under another type, and APIs read it. A body that is not JSON holds
-// nothing; one that two parsers could read differently is a problem.
+// parseJSON parses the body as JSON whatever it is declared as. Clients often send JSON under another type, and APIs
+// read it. A body that is not JSON holds nothing. One that two parsers could read differently is a problem.
 func (c *content) parseJSON(mediaType string) {
 	v, err := parseJSON(c.bytes)
 	switch {
@@ -166,8 +165,8 @@ func isJSONType(mediaType string) bool {
 	return mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")
 }
 
-// mediaType is the media type of a body, lower case, and refuses charsets
-// other than UTF-8; [parseContent] looks whether US-ASCII is.
+// mediaType is the media type of a body, lower case. It refuses charsets other than UTF-8 and US-ASCII. Whether a body
+// is US-ASCII is checked by [parseContent].
 func (d declared) mediaType() (string, *Refusal) {
 	values := d.types
 	if len(values) > 1 {
@@ -241,9 +240,8 @@ func newInflater(body []byte, in *bytes.Reader) (io.Reader, error) {
 	return flate.NewReader(in), nil
 }
 
-// awsChunked is the coding in which AWS's clients stream what they upload: chunks that
-// may each be signed, and then trailers with a digest. It stays as it is when the request
-// is sent; what is judged is the content without it.
+// awsChunked is the coding in which AWS's clients stream uploads. Each chunk may be signed, and trailers may hold a
+// digest. The request is sent as it came; what is judged is the content without the coding.
 const awsChunked = "aws-chunked"
 
 // errAWSChunked says nothing of the bytes, which may be secret.
@@ -328,9 +326,9 @@ func onlyTrailers(body []byte) bool {
 // oneBoundary stands for the boundary of a multipart body where the body is judged.
 const oneBoundary = "keep/v1 boundary"
 
-// boundaryOf is the boundary (RFC 2046 §5.1.1) of a multipart body, "" for what is none, or in
-// which it stands anywhere else than in the lines that part the body. Clients make it anew for
-// each request: taken as it stands, a body would be another one at each run.
+// boundaryOf is the boundary (RFC 2046 §5.1.1) of a multipart body. It is "" for any other body, and if it also stands
+// outside the lines that part the body. Clients make it anew for each request. Taken as it is, a body would differ at
+// each run.
 func boundaryOf(header declared, c *content) string {
 	if c.problem != nil || c.json != nil || len(header.types) != 1 {
 		return ""
@@ -361,8 +359,8 @@ func boundaryOf(header declared, c *content) string {
 	return boundary
 }
 
-// partingLine reports whether what stands from at to end is all that a line holds but for what
-// marks it: two hyphens before it, and behind it two more in the last one.
+// partingLine reports whether a line holds only what stands from at to end, and its marks. The marks are two hyphens
+// before it, and two more behind it in the last line.
 func partingLine(body []byte, at, end int) (last, ok bool) {
 	before, after := body[:at], body[end:]
 	if !bytes.HasSuffix(before, []byte("--")) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// credentialHeaders usually hold credentials; they are never stored, and what reads them
-// is treated as what reads a secret place is.
+// credentialHeaders usually hold credentials. They are never stored. What reads them is treated like what reads a
+// secret place.
 var credentialHeaders = []string{
 	"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Api-Key", "Apikey", "X-Auth-Token",
 	"X-Access-Token", "X-Amz-Security-Token", "X-Goog-Api-Key", "X-Shopify-Access-Token", "Private-Token",
@@ -18,8 +18,8 @@ var credentialEndings = []string{
 	"Api-Key", "Apikey", "Auth-Key", "Access-Key", "Secret-Key", "Token", "Secret", "Password", "Authorization", "Credential", "Credentials",
 }
 
-// plainByte is a byte of a field name as servers compare it: in lower case, and with "-"
-// for "_", which servers behind CGI and its kin can't tell apart.
+// plainByte is a byte of a field name as servers compare it: in lower case, and with "-" for "_". Servers behind CGI
+// and its kin can't tell those two apart.
 func plainByte(c byte) byte {
 	switch {
 	case c == '_':
@@ -46,8 +46,8 @@ func sameField(a, b string) bool {
 // plainField is the one spelling of all names that are the same field.
 func plainField(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
 
-// IsCredential reports whether a field holds a credential: one of those that usually do,
-// or the one that the operator configured for the connector.
+// IsCredential reports whether a field holds a credential. It is one that usually does, or the one that the operator
+// configured for the connector.
 func (op *Operation) IsCredential(field string) bool {
 	return op.Connector != nil && op.Connector.credentialField != "" && sameField(op.Connector.credentialField, field) ||
 		slices.ContainsFunc(credentialHeaders, func(name string) bool { return sameField(name, field) })
@@ -136,8 +136,8 @@ func (op *Operation) credentialOf(e *expr, shown bool) (field string, found bool
 	return field, found
 }
 
-// hides reports whether the value of an expression must not be shown or stored: it reads a
-// secret place or a credential, or any field there is.
+// hides reports whether the value of an expression must not be shown or stored. It reads a secret place or a
+// credential, or any field there is.
 func (op *Operation) hides(e *expr) bool {
 	if _, found := op.credentialOf(e, true); found || e.readsSecret(op.secret) {
 		return true
@@ -145,16 +145,16 @@ func (op *Operation) hides(e *expr) bool {
 	return e.showsAnyField()
 }
 
-// showsAnyField reports whether the value of an expression may show any field of the request:
-// all of them, or one whose name isn't written in the expression.
+// showsAnyField reports whether the value of an expression may show any field of the request. It reads all of them, or
+// one whose name isn't written in the expression.
 func (e *expr) showsAnyField() bool {
 	return slices.ContainsFunc(e.refs, func(r place) bool {
 		return r.root == "header" && !r.veiled && (len(r.steps) == 0 || r.steps[0].kind != stepName)
 	})
 }
 
-// credentials refuses what would store a credential in clear. It isn't hashed in silence, as
-// secret places are: records that were made before would have another key, and be made again.
+// credentials refuses what would store a credential in clear. It isn't hashed in silence, as secret places are. Records
+// that were made before would have another key, and be made again.
 func (d *decoder) credentials(op *Operation) {
 	if op.Effect != EffectMutation {
 		return

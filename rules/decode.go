@@ -21,8 +21,7 @@ type (
 type decoder struct {
 	strictyaml.Reader
 	findings Findings
-	// undoing says that what is read may name the object that is taken back, pinned that
-	// the file is a stored version.
+	// undoing says that what is read may name the object that is taken back. A pinned file is a stored version.
 	undoing, pinned bool
 }
 
@@ -37,9 +36,8 @@ func newDecoder(file string, pinned bool) *decoder {
 	return d
 }
 
-// mistaken reports what a program before this one took, or settings that are for another version by
-// now. A stored version is loaded all the same: a mutation is asked about by the rule that it was
-// sent by, mistakes included.
+// mistaken reports what an earlier program accepted, or settings that are for another version by now. A stored version
+// is loaded all the same. A mutation is asked about by the rule that it was sent by, mistakes included.
 func (d *decoder) mistaken(code string, at strictyaml.Placed, problem, fix string) {
 	if !d.pinned {
 		d.Fail(code, at, problem, fix)

@@ -166,8 +166,8 @@ func (d *decoder) place(v value, roots ...string) (place, bool) {
 	return place{}, false
 }
 
-// headerPlace refuses a header field whose name isn't in lower case: it is compared with
-// what expressions read, and there it never is.
+// headerPlace refuses a header field whose name isn't in lower case. It is compared with what expressions read, and
+// there names are in lower case.
 func (d *decoder) headerPlace(v value, p place) {
 	if p.root != "response" {
 		p = place{root: "response", steps: append([]placeStep{{name: p.root}}, p.steps...)}
@@ -193,8 +193,7 @@ func (d *decoder) writable(v value, root string) (place, bool) {
 		return place{}, false
 	}
 	if strings.HasPrefix(s, root+".") || strings.HasPrefix(s, root+"[") {
-		// Taken as it stands it would be written where nobody looks for it, and what is
-		// then not found would count as absent.
+		// As it stands, it would be written where nobody looks for it. Not found, it would count as absent.
 		d.Fail("place", v, "begins with "+root+", which "+root+": says already", "write the names alone, such as "+plainPlace(root))
 		return place{}, false
 	}

@@ -37,8 +37,8 @@ type Derived struct {
 	SignificantDigest string
 }
 
-// Derive computes identity, subkey, account, target and payload of a mutation
-// from a request whose whole body is loaded. m is the match that chose op.
+// Derive computes identity, subkey, account, target and payload of a mutation. The request's whole body is loaded, and
+// m is the match that chose op.
 func (op *Operation) Derive(req *Request, m Match) (*Derived, *Refusal) {
 	if op.Effect != EffectMutation {
 		return nil, refuse(ProblemDenied, op.Name+" is no mutation")
@@ -101,8 +101,8 @@ func (c *Connector) AccountReads(field string) bool {
 	})
 }
 
-// deriveIdentity computes the identity. A value that is missing refuses, and so
-// does one that a float64 would change; an absent optional has no entry.
+// deriveIdentity computes the identity. A missing value refuses, and so does one that a float64 would change. An absent
+// optional has no entry.
 func (op *Operation) deriveIdentity(s *scope) (map[string]jsontext.Value, *Refusal) {
 	if op.NoIdentity {
 		return map[string]jsontext.Value{}, nil
@@ -193,9 +193,8 @@ func (op *Operation) identifies(root, name string) bool {
 	return slices.ContainsFunc(op.identity, func(e namedExpr) bool { return e.readsName(root, name) })
 }
 
-// identifiesWhole reports whether an identity is all of root.name but for its spelling, so
-// that nothing of it is left for the payload. An identity that takes a part of it, or asks something
-// about it, leaves the rest.
+// identifiesWhole reports whether an identity is all of root.name but for its spelling. Then nothing of it is left for
+// the payload. An identity that takes a part of it, or asks something about it, leaves the rest.
 func (op *Operation) identifiesWhole(root, name string) bool {
 	return slices.ContainsFunc(op.identity, func(e namedExpr) bool {
 		return e.whole != nil && e.whole.root == root && len(e.whole.steps) == 1 && e.whole.steps[0].name == name
@@ -213,10 +212,9 @@ func (op *Operation) target(s *scope) string {
 // OwnHosts says that the hosts are those of the connector's file.
 const OwnHosts = "-"
 
-// DeriveAlone derives from a request as if op were the only operation there is: as
-// another version of a rule would have read it, of a connector with these hosts (its
-// HostsInForce of then). It is nil if the request isn't one of op's, or nothing can be derived:
-// no record can be of it. The error is of hosts that can't be read, or aren't known.
+// DeriveAlone derives from a request as if op were the only operation there is. So another version of a rule would have
+// read it, with the connector's hosts (HostsInForce) of then. It is nil if the request isn't one of op's, or nothing
+// can be derived. Then no record can be of it. The error is of hosts that can't be read, or aren't known.
 func (op *Operation) DeriveAlone(req *Request, hosts string) (*Derived, error) {
 	patterns, err := op.Connector.hostsOf(hosts)
 	if err != nil {
@@ -225,9 +223,8 @@ func (op *Operation) DeriveAlone(req *Request, hosts string) (*Derived, error) {
 	return op.deriveUnder(req, patterns), nil
 }
 
-// DeriveAs derives from a request if c, with these hosts, reads it as the operation of that
-// name; nil if it reads something else in it, or nothing. The error is of hosts that can't be
-// read.
+// DeriveAs derives from a request if c, with these hosts, reads it as the operation of that name. It is nil if c reads
+// something else in it, or nothing. The error is of hosts that can't be read.
 func (c *Connector) DeriveAs(name string, req *Request, hosts string) (*Derived, error) {
 	patterns, err := c.hostsOf(hosts)
 	if err != nil {
@@ -270,9 +267,8 @@ func (op *Operation) deriveUnder(req *Request, hosts []*hostPattern) *Derived {
 	return d
 }
 
-// hostsOf are the patterns of what was noted with a record. Of what was made before they
-// were noted, those of now are all that is known: without what this version reads of a host they don't
-// tell what it is.
+// hostsOf are the patterns of what was noted with a record. For older records, which noted none, they are those of now.
+// Hosts of now that lack a variable which this version reads are an error.
 func (c *Connector) hostsOf(noted string) ([]*hostPattern, error) {
 	switch noted {
 	case "":
@@ -294,8 +290,8 @@ func (c *Connector) hostsOf(noted string) ([]*hostPattern, error) {
 	return out, nil
 }
 
-// matchHost finds the variables of a request's host, by the same order as [Set.lookup]: a
-// host without variables comes before all patterns.
+// matchHost finds the variables of a request's host, in the order of [Set.lookup]. A host without variables comes
+// before all patterns.
 func matchHost(patterns []*hostPattern, req *Request) (map[string]string, bool) {
 	if req.Port == "" {
 		for _, p := range patterns {
@@ -332,9 +328,9 @@ var perRequest = []string{
 	"X-Amzn-Trace-Id", "X-B3-Parentspanid", "X-B3-Sampled", "X-B3-Spanid", "X-B3-Traceid", "X-Client-Request-Id", "X-Correlation-Id", "X-Request-Id",
 }
 
-// Ask is the request that tells the account of req: on its host, with its header fields,
-// but those about its content and those that differ from request to request. The answer
-// holds for every request for which Ask is the same.
+// Ask is the request that tells the account of req. It goes to the same host with the same header fields. Fields about
+// its content, and those that differ from request to request, are left out. The answer holds for every request for
+// which Ask is the same.
 func (a *AccountRead) Ask(req *Request) (*Ask, error) {
 	s := &scope{req: req}
 	target, err := a.path.path(s)

@@ -151,8 +151,8 @@ func (d *differ) pairs(root string, a, b *pairs) {
 	d.regrouped(root, a, b)
 }
 
-// regrouped notes that places in lists are in another order, which may make them others' (see
-// [listName]), where both have the same.
+// regrouped notes that places in lists are in another order, where both requests have the same places. By their order
+// they may belong to other elements (see [listName]).
 func (d *differ) regrouped(root string, a, b *pairs) {
 	order := func(p *pairs, minor bool) (out []string) {
 		for _, one := range p.sorted() {

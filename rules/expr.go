@@ -23,15 +23,15 @@ type expr struct {
 	prog  cel.Program
 	// refs are the values it can read, as far as that is plain from its text.
 	refs []place
-	// readsNames says that what it reads depends on names in the request's JSON, or on those
-	// that query_all and form_all list.
+	// readsNames says that what it reads depends on names in the request's JSON. Names that query_all and form_all list
+	// count too.
 	readsNames bool
-	// roams says that it reads names that are not in refs, as of what it goes through or
-	// computes; those that its text tells are in roamed.
+	// roams says that it reads names that are not in refs, as of what it goes through or computes. The names that its
+	// text tells are in roamed.
 	roams  bool
 	roamed []string
-	// mistakes are what compiles and can't be meant, statuses the constants that
-	// response.status is compared with; neverBool says that it is no condition.
+	// mistakes are what compiles and can't be meant. The constants that response.status is compared with are statuses.
+	// With neverBool it is no condition.
 	mistakes  []mistake
 	statuses  []int64
 	neverBool bool

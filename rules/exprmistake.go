@@ -157,9 +157,8 @@ func (e *expr) compared(root string, with ast.Expr) {
 	}
 }
 
-// answered refuses what judges an answer, or an object of one, and reads the request alone:
-// bodies often have the names of their answers, and what was asked for would be taken for what
-// came of it.
+// answered refuses an expression that judges an answer, or an object of one, and reads the request alone. Bodies often
+// have the names of their answers. What was asked for would be taken for what was done.
 func (d *decoder) answered(e *expr, from string) {
 	if e == nil || e.readsAnswer() || !e.readsAny(storedNames...) {
 		return
@@ -225,8 +224,8 @@ func neverBool(x ast.Expr) bool {
 // ordinary text by themselves.
 const roots = `(?:json|path|host|query|header|form|mutation|found|response|steps)`
 
-// misplacedExpr finds what reads like an expression where YAML is literal: the whole
-// text is a chain of names, or a part in braces begins like one.
+// misplacedExpr finds what reads like an expression where YAML is literal. The whole text is a chain of names, or a
+// part in braces begins like one.
 var misplacedExpr = regexp.MustCompile(`^` + roots + `(?:\.\??[A-Za-z_]\w*|\[[^\]]*\])+$|\{\s*` + roots + `\s*[.\[][^}]*\}`)
 
 // misplacedName finds what else does: the whole text is a name in braces, or a header field.
@@ -235,9 +234,8 @@ var misplacedName = regexp.MustCompile(`^\{\s*` + roots + `\s*\}$|^(?:response\.
 // misplacedObject finds the same of the object that is taken back.
 var misplacedObject = regexp.MustCompile(`^object$|\{\s*object\s*\}`)
 
-// literalText refuses a literal in which an expression was meant. Sent as it stands
-// it would ask the API for something that can't exist, and the answer would be
-// taken for an absence.
+// literalText refuses a literal in which an expression was meant. As it stands it would ask the API for something that
+// can't exist. The answer would be taken for an absence.
 func (d *decoder) literalText(v value, at position) {
 	if at == inRequest || v.Tag != "!!str" {
 		return
@@ -296,8 +294,7 @@ func celText(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(s) + "'"
 }
 
-// yamlPlain writes an expression as YAML takes it inside a map in braces: quoted, unless
-// it is a chain of names.
+// yamlPlain writes an expression as YAML takes it inside a map in braces. It is quoted, unless it is a chain of names.
 func yamlPlain(s string) string {
 	if plainChain.MatchString(s) {
 		return s

@@ -110,8 +110,8 @@ type TellingFacts struct {
 	What string
 	// Hashed says that it reads a secret place, so that its digest is stored.
 	Hashed bool
-	// ReadsKey says that it reads the native key or a part of it, HoldsKey that it reads all of what
-	// holds that.
+	// ReadsKey says that it reads the native key or a part of it. HoldsKey says that it reads all of what holds the
+	// key.
 	ReadsKey, HoldsKey bool
 }
 

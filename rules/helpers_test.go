@@ -61,7 +61,7 @@ func rawRequest(line, body string, header ...string) (*Request, *Refusal) {
 		name, value, _ := strings.Cut(line, ": ")
 		h.Add(name, value)
 	}
-	return Normalize(Raw{Method: method, Scheme: scheme, Authority: authority, Target: target, Header: h, Body: []byte(body), HasBody: body != ""})
+	return Normalise(Raw{Method: method, Scheme: scheme, Authority: authority, Target: target, Header: h, Body: []byte(body), HasBody: body != ""})
 }
 
 // derive matches and derives, and fails the test on a refusal.

@@ -66,7 +66,7 @@ func TestHostsThatResolversReadDifferentlyAreRefused(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			req, refusal := Normalize(Raw{Method: "POST", Scheme: "https", Authority: tc.authority, Target: "/"})
+			req, refusal := Normalise(Raw{Method: "POST", Scheme: "https", Authority: tc.authority, Target: "/"})
 			if refusal == nil {
 				t.Fatalf("taken as %q", req.Host)
 			}

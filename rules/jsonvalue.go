@@ -75,9 +75,8 @@ func isInteger(literal string) bool { return !strings.ContainsAny(literal, ".eE"
 // 15 digits and the point.
 const exactDigits = 16
 
-// canonicalNumber is the canonical spelling of a JSON number: integers keep their
-// digits, others are spelt as RFC 8785 §3.2.2.3 does. exact is false when that
-// would lose digits; the literal is kept then.
+// canonicalNumber is the canonical spelling of a JSON number. Integers keep their digits; others are spelt as RFC 8785
+// §3.2.2.3 does. Where that would lose digits, exact is false and the literal is kept.
 func canonicalNumber(literal string) (spelling string, exact bool) {
 	if isInteger(literal) {
 		if literal == "-0" {

@@ -60,13 +60,11 @@ type Opinion struct {
 	Reason string
 }
 
-// Judge asks the rule about an answer whose head is complete. account is the
-// record's. In this order:
+// Judge asks the rule about an answer whose head is complete, with the record's account. In this order:
 //
-//  1. the outcome list: the first condition that is true decides; one that can't
-//     be evaluated is uncertain;
-//  2. success, for 2xx: uncertain unless it is true;
-//  3. otherwise: uncertain, where the rule closes the default table.
+//  1. The outcome list: the first condition that is true decides. One that can't be evaluated is uncertain.
+//  2. The success condition, for 2xx: uncertain unless it is true.
+//  3. Otherwise uncertain, where the rule closes the default table.
 //
 // Else there is no opinion.
 func (op *Operation) Judge(req *Request, account string, mu Mutation, resp *Response) Opinion {
@@ -113,16 +111,15 @@ func (op *Operation) because(err error) string {
 	return ": " + printable(err.Error())
 }
 
-// JudgesBody reports whether the verdict can depend on the answer's body: the
-// rule has a success condition, follows a 202, or has an outcome that reads the body.
+// JudgesBody reports whether the verdict can depend on the answer's body. The rule has a success condition, follows a
+// 202, or has an outcome that reads the body.
 func (op *Operation) JudgesBody() bool {
 	return op.success != nil || op.Watch != nil ||
 		slices.ContainsFunc(op.outcome, func(o *outcomeRule) bool { return o.when.ReadsAnswerBody() })
 }
 
-// BodyDecides reports whether the verdict on an answer, of which the head is known, can depend on its
-// body, or on whether that is whole: unless each condition that reads the body is false whatever that
-// holds, as one about another status is.
+// BodyDecides reports whether the verdict can depend on an answer's body, or on whether that is whole. Only the head is
+// known. A condition that is false whatever the body holds, as one about another status, doesn't count.
 func (op *Operation) BodyDecides(req *Request, account string, mu Mutation, head *Response) bool {
 	if op.success != nil || op.Watch != nil {
 		return true
@@ -190,10 +187,9 @@ func (w *Watch) Ask(env Env, accepted *Response) (*Ask, error) {
 	return ask, nil
 }
 
-// Judge says what an answer to Ask shows, and why. Anything but a whole answer as
-// expected of which one of the two conditions is true is pending. So is a failure of which one
-// page was read, or any end of what takes something away, and an end that rests on the time of the
-// claim where that can't be told.
+// Judge says what an answer to Ask shows, and why. It is pending unless the answer is whole and as expected, and one of
+// the two conditions is true. One page of several is pending for a failure, and for any end of what takes something
+// away. So is an end that depends on the time of the claim, where that can't be told.
 func (w *Watch) Judge(env Env, resp *Response, clocks Clocks) (Watched, string) {
 	if resp == nil || !resp.Complete {
 		return WatchPending, "there was no whole answer"
@@ -214,8 +210,8 @@ func (w *Watch) Judge(env Env, resp *Response, clocks Clocks) (Watched, string) 
 	return seen, why
 }
 
-// restsOnClaim reports whether an end depends on when the mutation was claimed: by how it is judged,
-// or, where something is missing by it, by what is asked for.
+// restsOnClaim reports whether an end depends on when the mutation was claimed. It is judged by that time. Where
+// something is missing, it may also be asked for by that time.
 func (w *Watch) restsOnClaim(missing bool) bool {
 	return slices.ContainsFunc([]*expr{w.ask.expect, w.until, w.failed}, (*expr).readsClaim) || missing && w.ask.asksByClaim()
 }

@@ -162,24 +162,23 @@ func (a *Asking) linked(last *Ask) (string, error) {
 		if i < 0 {
 			return "", errors.New("the link to the next page has no path")
 		}
-		req, refusal := Normalize(Raw{Method: http.MethodGet, Scheme: strings.ToLower(scheme), Authority: after[:i], Target: "/"})
+		req, refusal := Normalise(Raw{Method: http.MethodGet, Scheme: strings.ToLower(scheme), Authority: after[:i], Target: "/"})
 		if refusal != nil || req.Scheme != last.Scheme || req.Authority() != last.Authority {
 			return "", errors.New("the link to the next page leads to another host")
 		}
 		rest = after[i:]
 	}
 	rest, _, _ = strings.Cut(rest, "#")
-	req, refusal := Normalize(Raw{Method: last.Method, Scheme: last.Scheme, Authority: last.Authority, Target: rest})
+	req, refusal := Normalise(Raw{Method: last.Method, Scheme: last.Scheme, Authority: last.Authority, Target: rest})
 	if refusal != nil {
 		return "", errors.New("the link to the next page can't be read")
 	}
 	return req.Target(), nil
 }
 
-// MayBeOf reports whether the object, which this try found, may be of another mutation of the
-// same operation as well, whose environment is given: unless the rule's ours says that it is
-// not. What that can't be asked about, or was told with the help of steps about this
-// mutation, may be.
+// MayBeOf reports whether the object, which this try found, may also be of the other mutation of the same operation.
+// Only the rule's ours can say that it is not. Where ours can't be asked, the object may be of it. So it may where
+// steps about this mutation were asked.
 func (a *Asking) MayBeOf(other Env, objectID string) bool {
 	i := slices.IndexFunc(a.found, func(o object) bool { return o.id == objectID })
 	if i < 0 || other.Request == nil || len(a.steps) > 0 {

@@ -29,9 +29,9 @@ func Load(files []File, settings []Settings, d Defaults) (*Set, Findings) {
 	return newSet(l.connectors), l.findings
 }
 
-// LoadPinned loads one stored version of a connector again, by the content that a
-// record is pinned to. Settings for other connectors, and overrides for
-// operations that this version doesn't have or that don't fit it, are passed over.
+// LoadPinned loads one stored version of a connector again, by the content that a record is pinned to. Settings for
+// other connectors are passed over. So are overrides for operations that this version doesn't have or that don't fit
+// it.
 func LoadPinned(content []byte, settings []Settings, d Defaults) (*Connector, Findings) {
 	l := &loading{defaults: d.filled(), settings: settings, pinned: true, at: map[*Connector]Where{}}
 	l.file(File{Name: "pinned", Data: content})
@@ -186,10 +186,9 @@ type Settings struct {
 	Overrides map[string]Override
 }
 
-// Override replaces single numbers of one operation. A nil or empty field keeps
-// what the rule says. Numbers weaker than the defaults of Settle, Confirmations
-// or Spacing only hold where the rule has bounds; elsewhere they are reported and
-// the default holds.
+// Override replaces single numbers of one operation. A nil or empty field keeps what the rule says. Settle,
+// Confirmations or Spacing may be weaker than the defaults only where the rule has bounds. Elsewhere that is reported
+// and the default holds.
 type Override struct {
 	Settle        *time.Duration
 	Confirmations *int

@@ -159,8 +159,8 @@ func (d *decoder) nativeKey(v value, op *Operation) {
 	op.ignored.add(k.at)
 }
 
-// markerOf reads where the mutation leaves its mark. A marker that goes where identity is read takes away
-// from the API what says which mutation it is: the script's own value is nowhere.
+// markerOf reads where the mutation leaves its mark. A marker that goes where identity is read replaces the script's
+// value. The API would no longer get what says which mutation it is.
 func (d *decoder) markerOf(v value, op *Operation) {
 	m, ok := d.Map(v, levelMarker)
 	if !ok {
@@ -211,8 +211,8 @@ func (p place) where() string {
 	return p.root + "['" + p.steps[0].name + "']"
 }
 
-// identityReads is the key of what says which mutation it is and reads a value that is
-// at a place or below it; "" for none.
+// identityReads is the key of an expression that tells mutations apart and reads a value at a place or below; "" for
+// none.
 func (op *Operation) identityReads(at place) string {
 	for _, e := range op.telling() {
 		if e.readsAt(at) {
@@ -354,8 +354,8 @@ func (d *decoder) collate(name string, at, v value, op *Operation) {
 	op.collations.add(p, ways)
 }
 
-// compareSecret refuses a compare that reads a secret place: what is stored is
-// masked, so that two different secrets would look alike.
+// compareSecret refuses a compare that reads a secret place. What is stored is masked, so that two different secrets
+// would look alike.
 func (d *decoder) compareSecret(op *Operation) {
 	reads, whole := expr{}, false
 	for _, r := range op.compare.refs {
@@ -399,8 +399,8 @@ func (d *decoder) headerName(v value) (string, bool) {
 	return name, ok
 }
 
-// verifiable checks that what is to be verified can be asked about without sending, and
-// fills in the default where it can.
+// verifiable checks that what is to be verified can be asked about without sending. It fills in the default where it
+// can.
 func (d *decoder) verifiable(v value, op *Operation, l *loading) {
 	asks := slices.ContainsFunc(op.Strategies, func(s Strategy) bool { return s.Probe != nil || s.Exec != nil })
 	switch {

@@ -57,8 +57,8 @@ type resolver struct {
 	bounded bool
 }
 
-// resolveNumber takes the last source that says something, and holds the floor where there are no
-// bounds. own is the rule's number; zero when it has none.
+// resolveNumber takes the last source that says something. Without bounds it holds the floor. The rule's number is own;
+// zero when it has none.
 func resolveNumber[T cmp.Ordered](r *resolver, name string, floor, configured, own T, override *T) T {
 	var zero T
 	v := configured

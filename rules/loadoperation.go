@@ -83,8 +83,8 @@ func (d *decoder) operation(v value, c *Connector, l *loading, blockScope string
 	}
 	switch {
 	case op.Effect == EffectMutation, !known && m.Has("identity"):
-		// The file is refused in any case; what is wrong with the mutation that was
-		// meant is worth more than that it isn't one.
+		// The file is refused in any case. What is wrong with the mutation that was meant is worth more than that it
+		// isn't one.
 		d.mutation(m, op, l)
 	default:
 		d.noMutation(m)
@@ -284,9 +284,8 @@ func badProtocol(v value, name string) (problem, fix string) {
 	return "", ""
 }
 
-// precedence refuses operations that both fit a request unless one names the
-// other in before, and puts the operations into the order in which they are
-// tried.
+// precedence refuses operations that both fit a request unless one names the other in before. It puts the operations
+// into the order in which they are tried.
 func (d *decoder) precedence(c *Connector) {
 	for i, op := range c.Operations {
 		for _, name := range op.before {
@@ -351,8 +350,8 @@ func (m *matcher) covers(other *matcher) bool {
 	return m.when == nil || other.when != nil && strings.TrimSpace(m.when.source) == strings.TrimSpace(other.when.source)
 }
 
-// orderOperations sorts so that each comes before those it names, and otherwise
-// keeps the order of the file; false for a circle.
+// orderOperations sorts so that each comes before those it names. Otherwise it keeps the order of the file; false for a
+// circle.
 func orderOperations(ops []*Operation) ([]*Operation, bool) {
 	var out []*Operation
 	rest := slices.Clone(ops)

@@ -30,9 +30,8 @@ func (d *decoder) probe(v value, op *Operation) *Probe {
 	return d.read(m, &Probe{op: op, at: v.Place()}, nil)
 }
 
-// read reads one request of a probe and how its answers are judged; nil when it has
-// no request. later are the names of the steps that come after this one, nil for a
-// probe without steps.
+// read reads one request of a probe and how its answers are judged; nil when it has no request. The names of the steps
+// that come after this one are later, nil for a probe without steps.
 func (d *decoder) read(m fields, p *Probe, later []string) *Probe {
 	d.asks(m, p, "probe", inRecord, "get", "post")
 	if m.Has("get") && m.Has("json") {

@@ -116,8 +116,8 @@ func (d *decoder) sendable(v value, op *Operation) {
 	}
 }
 
-// readsSecretAnswer reports whether an expression may read a secret place of an answer;
-// its text holds all places of its body.
+// readsSecretAnswer reports whether an expression may read a secret place of an answer. The text of an answer holds all
+// places of its body.
 func (e *expr) readsSecretAnswer(secret []place) bool {
 	return slices.ContainsFunc(secret, func(p place) bool {
 		return p.root == "response" && (slices.ContainsFunc(e.refs, func(r place) bool { return p.covers(r.root, r.steps) }) ||
@@ -233,8 +233,8 @@ func (d *decoder) undoStrategies(v value, u *Undo) {
 	}
 }
 
-// observesOnly checks that an undo is asked about by looking at the object itself, which
-// is evidence for the mutation that made it and not for the undo.
+// observesOnly checks that an undo is asked about by looking at the object itself. An object that is found is evidence
+// for the mutation that made it and not for the undo.
 func (d *decoder) observesOnly(at Where, op *Operation, p *Probe) {
 	if slices.ContainsFunc(p.reads(), func(one *Probe) bool { return one.candidates != nil || one.id != nil }) {
 		d.Fail("undo", at, "an undo is found out by the state of {object}, not by objects of its own",
@@ -244,8 +244,8 @@ func (d *decoder) observesOnly(at Where, op *Operation, p *Probe) {
 	d.probable(at, op, p)
 }
 
-// undoes checks that the undo is about one object, that it can be told which one is the
-// oldest, and that it reads nothing that isn't stored.
+// undoes checks that the undo is about one object, and reads nothing that isn't stored. The rule must tell which object
+// is the oldest.
 func (d *decoder) undoes(v value, op *Operation, u *Undo) {
 	if !slices.ContainsFunc(u.ask.exprs(), func(e *expr) bool { return e.readsAny("object") }) {
 		d.Fail("undo", v, "the request does not name the object that is taken back", "write {object} into the path, or {cel: object} into query or json")

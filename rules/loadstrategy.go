@@ -163,8 +163,8 @@ func (d *decoder) resendable(at Where, op *Operation, only bool) {
 	d.storedWhole(at, "resend", op)
 }
 
-// naturallyResendable checks a resend without a key: of a request that sets the state of
-// something that it names, and is stored whole.
+// naturallyResendable checks a resend without a key. The request must set the state of something that it names, and be
+// stored whole.
 func (d *decoder) naturallyResendable(at Where, op *Operation) {
 	settable := []string{http.MethodPut, http.MethodDelete, http.MethodPatch}
 	if slices.ContainsFunc(op.matches, func(m *matcher) bool {
@@ -203,7 +203,7 @@ func (d *decoder) notSecret(code, how string, exprs []*expr, op *Operation) {
 	}
 }
 
-// tied checks that what the tie rests on is sent. A step of a sending writes the marker wherever its
+// tied checks that what the tie depends on is sent. A step of a sending writes the marker wherever its
 // template says.
 func (d *decoder) tied(at Where, op *Operation, tie Tie) {
 	switch {

@@ -12,9 +12,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxMarkup bounds the text that is compared as markup, in bytes. A longer one is
-// compared as it is written: parsers of markup can take long for what was written
-// to make them.
+// maxMarkup bounds the text that is compared as markup, in bytes. A longer one is compared as it is written. Parsers of
+// markup can take long for text that was written to make them.
 const maxMarkup = 64 << 10
 
 // markdown renders CommonMark with GitHub's tables, strikethrough, task lists and
@@ -45,9 +44,8 @@ func htmlForCompare(s string) string {
 	return htmlForm(s, s)
 }
 
-// htmlForm is HTML in one spelling: elements and sorted attributes as a browser
-// reads them, without comments, and with white space only where it shows. What
-// can't be read is left as it was written.
+// htmlForm is HTML in one spelling. Elements and sorted attributes are as a browser reads them, without comments. White
+// space is left only where it shows. What can't be read is left as it was written.
 func htmlForm(written, text string) string {
 	body := &nethtml.Node{Type: nethtml.ElementNode, Data: "body", DataAtom: atom.Body}
 	nodes, err := nethtml.ParseFragment(strings.NewReader(text), body)

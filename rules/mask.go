@@ -128,9 +128,9 @@ func (m *mask) element(i int, v *jsonValue) (*mask, bool) {
 	return sub, sub.takes(v)
 }
 
-// meeting is the mask for a value that is to be hidden, and whether all of that is: it is a
-// place itself, or of another kind than the steps to one expect, so that what is meant can't
-// be found in it. What holds nothing hides nothing.
+// meeting is the mask for a value that is to be hidden, and whether all of it is. All is hidden at a place itself, and
+// where the kind isn't what the steps to a place expect. What is meant can't be found in the latter. What holds nothing
+// hides nothing.
 func (m *mask) meeting(v *jsonValue) (*mask, bool) {
 	switch {
 	case m == nil || m.drop:
@@ -195,8 +195,8 @@ type place struct {
 	source string
 	root   string
 	steps  []placeStep
-	// veiled says of what an expression reads that its value doesn't show it: only
-	// whether it is there, or a digest of it.
+	// veiled says that the value of an expression doesn't show what it reads. The value only says whether that is
+	// there, or is a digest of it.
 	veiled bool
 }
 
@@ -294,8 +294,8 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// covers reports whether the place and the steps of an expression can name a
-// common value: one is the beginning of the other.
+// covers reports whether the place and the steps of an expression can name a common value. Then one is the beginning of
+// the other.
 func (p place) covers(root string, steps []placeStep) bool {
 	if p.root != root {
 		return false

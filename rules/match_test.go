@@ -127,7 +127,7 @@ func TestMatchAsksForTheBodyWhenItDecides(t *testing.T) {
 		req := request(t, line, "", header...)
 		raw := req.Raw()
 		raw.HasBody = true
-		req, _ = Normalize(raw)
+		req, _ = Normalise(raw)
 		return req
 	}
 	const form = "Content-Type: application/x-www-form-urlencoded"

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Match finds the operation of a request; see [Match] for how to read the answer.
-// Operations are tried in the order that before: gives them; two that fit without
-// an order deny, as does a condition that can't be evaluated.
+// Match finds the operation of a request; see [Match] for how to read the answer. Operations are tried in the order of
+// before. Two that fit without an order deny, as does a condition that can't be evaluated.
 func (s *Set) Match(req *Request) Match {
 	m, _ := s.match(req, false)
 	return m
@@ -36,9 +35,8 @@ func (s *Set) match(req *Request, explain bool) (Match, []Candidate) {
 	return m.checked(req), candidates
 }
 
-// Match matches a request with one connector alone, as if its host were the
-// connector's; it is for records that are pinned to an older version. The match
-// is Unmatched when the host is not one of the connector's.
+// Match matches a request with this connector alone, for records that are pinned to an older version. The match is
+// Unmatched when the host is not one of the connector's.
 func (c *Connector) Match(req *Request) Match { return c.matchAt(c.hosts, req) }
 
 func (c *Connector) matchAt(hosts []*hostPattern, req *Request) Match {
@@ -208,8 +206,8 @@ func conditionProblem(e *expr, err error) *Refusal {
 	return refuse(ProblemIdentity, "the rule's condition can't be evaluated on this request: "+e.source)
 }
 
-// Judge judges a request that was matched before its content was read: what content can
-// hold of what is judged whatever the operation.
+// Judge judges a request that was matched before its content was read. It looks for what is judged whatever the
+// operation, and may be in content.
 func (m *Match) Judge(req *Request) *Refusal {
 	again := *m
 	again.NeedsBody = false
@@ -251,9 +249,8 @@ func (op *Operation) bind(req *Request) *scope {
 	return s
 }
 
-// pathVars are the variables of the match that the request fits; where conditions
-// can't be told any more, as with a masked body, those of the first whose method
-// and path fit.
+// pathVars are the variables of the match that the request fits. Conditions may not be told any more, as with a masked
+// body. Then they are those of the first match whose method and path fit.
 func (op *Operation) pathVars(req *Request, host map[string]string) map[string]string {
 	var first map[string]string
 	for _, m := range op.matches {
@@ -301,11 +298,10 @@ type Explanation struct {
 	Candidates []Candidate
 }
 
-// resembling finds the operation for which servers may take a request that would pass
-// unrecorded: one that records what it resembles, or denies it. Many servers answer
-// HEAD by doing what GET does (RFC 9110 §9.3.2), and take a path in another case or with a
-// slash at its end for the same. taken is the operation that it fits, which that one must go
-// before; nil for none. nil says that there is none.
+// resembling finds the operation for which servers may take a request that would pass unrecorded. It records what it
+// resembles, or denies it. Many servers answer HEAD by doing what GET does (RFC 9110 §9.3.2). Many take a path in
+// another case or with a slash at its end for the same. The operation that the request fits is taken, nil for none; the
+// one that is found must go before it. A nil result says that there is none.
 func (c *Connector) resembling(req *Request, host map[string]string, taken *Operation) *Operation {
 	switch req.Method {
 	case http.MethodOptions:

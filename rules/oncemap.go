@@ -76,8 +76,8 @@ func (m *onceMap) whole() traits.Mapper {
 	return types.NewStringStringMap(types.DefaultTypeAdapter, out)
 }
 
-// longList is from how many fields on names are looked for in an index: an expression may go through all
-// of them and ask for each, and a form may have very many.
+// longList is from how many fields on names are looked for in an index. An expression may go through all of them and
+// ask for each, and a form may have very many.
 const longList = 64
 
 // pairIndex is where the values of each name are.
@@ -123,8 +123,8 @@ func (s *scope) singles(p *pairs, what string, out map[string]string) {
 	}
 }
 
-// AggregateSize implements types.AggregateSizeVisitor: CEL asks for it wherever the map stands by itself,
-// as in 'a' in query, and that reads no more than the one name.
+// AggregateSize implements types.AggregateSizeVisitor. CEL asks for it wherever the map stands by itself, as in 'a' in
+// query. That reads no more than the one name.
 func (m *onceMap) AggregateSize(types.AggregateSizer) uint32 {
 	size := uint32(1)
 	switch m.root {

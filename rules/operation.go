@@ -50,16 +50,16 @@ const (
 	OnAbsentEscalate OnAbsent = "escalate"
 )
 
-// Verify is what happens before a stored result is given.
+// Verify is what happens before a stored result is replayed.
 type Verify string
 
 // What happens before a replay. Off is the default; an unknown word is read as strict.
 const (
-	// VerifyOff gives the stored result.
+	// VerifyOff replays the stored result.
 	VerifyOff Verify = "off"
-	// VerifyWarn asks the API, and gives the result whatever it says.
+	// VerifyWarn asks the API, and replays the result whatever it says.
 	VerifyWarn Verify = "warn"
-	// VerifyStrict gives it only if the API still agrees.
+	// VerifyStrict replays it only if the API still agrees.
 	VerifyStrict Verify = "strict"
 	// VerifyHuman asks a person if it doesn't.
 	VerifyHuman Verify = "human"
@@ -98,8 +98,7 @@ type NativeKey struct {
 	Format string
 	// MaxLength is in characters; 0 means no limit.
 	MaxLength int
-	// Window is how long the API remembers a key; 0 means unknown, so that
-	// nothing may be sent again on the strength of it.
+	// Window is how long the API remembers a key. It is unknown at 0: nothing may be sent again because of the key.
 	Window time.Duration
 	// WhenPresent is about a key that the script sent.
 	WhenPresent WhenPresent
@@ -236,12 +235,12 @@ type Strategy struct {
 	Exec *Exec
 	// Why is the reason given with StrategyNone.
 	Why string
-	// Natural says that StrategyResend rests on what the request does, and on no key.
+	// Natural says that StrategyResend depends on what the request does, and on no key.
 	Natural bool
 }
 
-// Drift is what happens when a re-run asks for a new identity of the operation
-// before it has asked for what an earlier run did.
+// Drift is what happens when a re-run asks for a new identity of the operation too early. It hasn't yet asked for what
+// an earlier run did.
 type Drift string
 
 // What a drift is. Anything else is refused.
@@ -297,8 +296,7 @@ func (op *Operation) headerSubkey(header http.Header) (string, *Refusal) {
 	return values[0], nil
 }
 
-// StandsInForSkipped and StandsInForResult report whether the rule has an answer of
-// its own for a mutation that was skipped, or whose result isn't known.
+// StandsInForSkipped reports whether the rule has an answer of its own for a mutation that was skipped.
 func (op *Operation) StandsInForSkipped() bool { return op.onSkip != nil }
 
 // StandsInForResult is about a result that isn't known; see StandsInForSkipped.

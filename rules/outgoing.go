@@ -27,8 +27,8 @@ type Mutation struct {
 	// ClaimedAt is when the record was claimed, by the wall clock. Where the API is asked
 	// by it, it is what the clock of now would have shown.
 	ClaimedAt time.Time
-	// SentAt is when the first sending began that may have taken effect, by the same clock; it is
-	// later than ClaimedAt where those before it failed for certain. Zero for ClaimedAt.
+	// SentAt is when the first sending began that may have taken effect, by the same clock. It is later than ClaimedAt
+	// where those before it failed for certain. Zero for ClaimedAt.
 	SentAt time.Time
 	// Kept is what preparing steps gave, as JSON by name.
 	Kept map[string]string
@@ -264,10 +264,9 @@ var errNoObject = errors.New("the JSON body has no object at that place")
 // errNoText is a place to append to that holds no text.
 var errNoText = errors.New("there is something other than text at that place")
 
-// editJSON sets the value at a path of names and leaves every other byte as it
-// is: the order of members, the digits of numbers, the white space. edit gets the
-// value that is there, nil for none, and returns the new one. Objects that are
-// missing on the way are made.
+// editJSON sets the value at a path of names and leaves every other byte as it is. The order of members, the digits of
+// numbers and the white space stay. The function edit gets the value that is there, nil for none, and returns the new
+// one. Objects that are missing on the way are made.
 func editJSON(body []byte, steps []placeStep, edit func(old jsontext.Value) (jsontext.Value, error)) ([]byte, error) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(body))
 	for i, step := range steps {

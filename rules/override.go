@@ -87,10 +87,9 @@ func isOverride(name string) bool { return slices.Contains(overrideNames, string
 // isMultipart knows multipart bodies (RFC 2046 §5.1).
 func isMultipart(mediaType string) bool { return strings.HasPrefix(mediaType, "multipart/") }
 
-// multipartOverride finds an override among the lines that name a field (RFC 7578
-// §4.2). It looks at every such line, whether a part begins there or not, and goes on
-// where the next one continues it (RFC 5322 §2.2.3): parsers differ on that. A name in pieces
-// (RFC 2231 §3) may come to anything, and counts as one.
+// multipartOverride finds an override among the lines that name a field (RFC 7578 §4.2). It looks at every such line,
+// whether a part begins there or not. It reads on where the next line continues one (RFC 5322 §2.2.3). Parsers differ
+// on that. A name in pieces (RFC 2231 §3) may come to anything, and counts as one.
 func multipartOverride(body []byte) string {
 	const field = "content-disposition"
 	for len(body) > 0 {
@@ -173,10 +172,9 @@ func (m *Match) matchesOn(root, name string) bool {
 	})
 }
 
-// Upgrade is what a request asks to change its connection to, in its own order (RFC 9110
-// §7.8); none for a request that asks for no change. What a change can't be asked for
-// with is refused, whatever the rules say: another method than GET, content, an Upgrade
-// field that Connection doesn't name, and one that is no list of protocols.
+// Upgrade is what a request asks to change its connection to, in its own order (RFC 9110 §7.8). It is empty for a
+// request that asks for no change. Some changes are refused, whatever the rules say. They come with another method than
+// GET, with content, or without Upgrade in Connection. An Upgrade field that is no list of protocols is refused too.
 func (r Raw) Upgrade() (asked []string, refusal *Refusal) {
 	lines := r.Header["Upgrade"]
 	if len(lines) == 0 {
@@ -221,9 +219,8 @@ func isProtocol(s string) bool {
 	return httpguts.ValidHeaderFieldName(name) && (!versioned || httpguts.ValidHeaderFieldName(version))
 }
 
-// Upgrade decides what a request that asks to change protocols may ask the upstream for:
-// those of asked that its rule names. No rule, or a rule that names none of them, is a
-// refusal.
+// Upgrade decides which of asked the request may ask the upstream for: those that its rule names. No rule, or a rule
+// that names none of them, is a refusal.
 func (m *Match) Upgrade(asked []string) (allowed []string, refusal *Refusal) {
 	op := m.Operation
 	if op == nil || len(op.Upgrade) == 0 || op.Effect != EffectRead && op.Effect != EffectIgnore {

@@ -132,7 +132,7 @@ func TestOverridesDoNotMakeAReadWait(t *testing.T) {
 		"application/x-www-form-urlencoded", "application/json", "multipart/form-data; boundary=b", "application/octet-stream", "",
 	} {
 		raw := Raw{Method: "POST", Scheme: "https", Authority: "api.test", Target: "/search", HasBody: true, Header: map[string][]string{"Content-Type": {contentType}}}
-		req, refusal := Normalize(raw)
+		req, refusal := Normalise(raw)
 		if refusal != nil {
 			t.Fatal(refusal)
 		}

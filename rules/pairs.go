@@ -91,17 +91,16 @@ func (p *pairs) values(name string) []string {
 	return out
 }
 
-// sorted is the list by name; the values of one name keep their order, and so do names of which
-// the order says to which element of a list they belong.
+// sorted is the list by name. The values of one name keep their order. So do names whose order says to which element of
+// a list they belong.
 func (p *pairs) sorted() []pair {
 	out := slices.Clone(p.list)
 	slices.SortStableFunc(out, func(a, b pair) int { return cmp.Compare(listName(a.name), listName(b.name)) })
 	return out
 }
 
-// listName is the name of the list in which a name such as items[][sku] is a place, and any other
-// name as it is. Servers that know such names (PHP, Rack, qs) begin another element where a name
-// comes again, so that items[][qty]=2 is of the element before or behind it by the order alone.
+// listName is the list that holds a name such as items[][sku], and any other name as it is. PHP, Rack and qs begin
+// another element where such a name comes again. So the order alone says to which element items[][qty]=2 belongs.
 func listName(name string) string {
 	if i := strings.Index(name, "[]"); i >= 0 {
 		return name[:i+len("[]")]
@@ -109,9 +108,8 @@ func listName(name string) string {
 	return name
 }
 
-// with returns the spelling with a name set to one value: its first occurrence is
-// replaced and the others go; a new one comes last. Everything else keeps its
-// spelling, empty pieces between two "&" too.
+// with returns the spelling with a name set to one value. Its first occurrence is replaced and the others go; a new one
+// comes last. Everything else keeps its spelling, empty pieces between two "&" too.
 func (p *pairs) with(name, value string) string {
 	spelt := escapePair(name) + "=" + escapePair(value)
 	var out []string

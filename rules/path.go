@@ -18,7 +18,7 @@ type path struct {
 	encodedSlash bool
 }
 
-// normalPath parses a path as [Normalize] describes.
+// normalPath parses a path as [Normalise] describes.
 func normalPath(method, raw string) (path, *Refusal) {
 	if raw == "*" && method == http.MethodOptions {
 		return path{wire: "*"}, nil

@@ -155,8 +155,8 @@ func (p *pathPattern) variables(at *path) map[string]string {
 	return vars
 }
 
-// joinsSlash reports whether a variable that takes several segments would hold a slash
-// of a segment itself: then two paths would have one value.
+// joinsSlash reports whether a variable that takes several segments would hold a slash of a segment itself. Then two
+// paths would have one value.
 func (op *Operation) joinsSlash(at *path) bool {
 	return slices.ContainsFunc(op.matches, func(m *matcher) bool {
 		return m.path != nil && m.path.hasRest && m.path.fits(at) &&

@@ -14,9 +14,9 @@ const payloadFormat = "keep/v1 payload"
 //
 //	[format, method, {path variables}, {host variables}, [[name, value], …], {headers}, body]
 //
-// without the places that don't count. Where the match has no path, the path variables are
-// {"": whole path}. Query and form are ordered by name, but for [listName]; body is
-// [], ["json", value], ["form", [[name, value], …]] or ["bytes", SHA-256].
+// without the places that don't count. Where the match has no path, the path variables are {"": whole path}. Query and
+// form are ordered by name, but for [listName]. The body is [], ["json", value], ["form", [[name, value], …]] or
+// ["bytes", SHA-256].
 func (op *Operation) payload(s *scope, d *Derived) *Refusal {
 	if !op.readableJSON(s) {
 		return s.req.read().jsonProblem
@@ -52,8 +52,8 @@ var payloadBuffers = sync.Pool{New: func() any { return new([]byte) }}
 // maxKeptPayload bounds what is kept for the next derivation, in bytes.
 const maxKeptPayload = 16 << 10
 
-// readableJSON reports whether the rule's places can be found: a JSON body that
-// parsers could read differently is refused where any place is in it.
+// readableJSON reports whether the rule's places can be found. A JSON body that parsers could read differently is
+// refused where any place is in it.
 func (op *Operation) readableJSON(s *scope) bool {
 	if s.req.read().jsonProblem == nil {
 		return true
@@ -165,9 +165,9 @@ func (op *Operation) appendHeaders(dst []byte, req *Request, n *collations, gone
 	return append(dst, '}')
 }
 
-// comparesJSON reports whether a body counts by what it says as JSON. What is declared as
-// something else, and of which the rule reads nothing, may be a file that happens to be JSON, as may a lone
-// number or text that is declared as nothing: there 1.10 is another version than 1.1.
+// comparesJSON reports whether a body counts by what it says as JSON. Declared as something else, and unread by the
+// rule, it may be a file that happens to be JSON. So may a lone number or text that is declared as nothing: there 1.10
+// is another version than 1.1.
 func (op *Operation) comparesJSON(c *content) bool {
 	switch {
 	case c.json == nil:

@@ -25,8 +25,8 @@ type Ask struct {
 	Authority string
 	// Target is the request target in origin form.
 	Target string
-	// Shown is the target as people may see it; empty where an answer of the API said
-	// how to go on, as for a next page.
+	// Shown is the target as people may see it. It is empty where an answer of the API said how to go on, as for a next
+	// page.
 	Shown  string
 	Header http.Header
 	// Body is nil for GET.
@@ -88,8 +88,8 @@ type Result struct {
 type Observation struct {
 	Seen   Seen
 	Reason string
-	// ObjectIDs are the upstream's own ids of the objects found, newest last
-	// where the rule says when they were created, else in listing order.
+	// ObjectIDs are the upstream's own ids of the objects found. They are newest last where the rule says when they
+	// were created, else in listing order.
 	ObjectIDs []string
 	// Result is nil where the rule has no result template.
 	Result *Result
@@ -112,9 +112,8 @@ type Clocks struct {
 	Off time.Duration
 	// Ahead is by how much theirs is ahead of ours at least.
 	Ahead time.Duration
-	// Measured says that an answer told their time, SameBoot that our time of the claim is by
-	// the clock of now: that the machine wasn't started again since. What rests on the time of
-	// the claim is retry without both.
+	// Measured says that an answer told their time. SameBoot says that our time of the claim is by the clock of now:
+	// the machine wasn't started again since. Unless both hold, what depends on the time of the claim is retry.
 	Measured, SameBoot bool
 }
 
@@ -131,8 +130,8 @@ func (c Clocks) untold() string {
 
 // Observation is what the try came to; retry unless it ran to its end.
 //
-// claimedByOther says whether an object is another mutation's evidence; nil takes
-// every object for claimed. clocks only count for tie content.
+// claimedByOther says whether an object is another mutation's evidence; nil takes every object for claimed. The clocks
+// only count for tie content.
 func (a *Asking) Observation(claimedByOther func(objectID string) bool, clocks Clocks) Observation {
 	o := Observation{Tie: a.probe.tie, AbsenceIsProof: a.probe.absenceIsProof}
 	if claimedByOther == nil {
@@ -159,8 +158,8 @@ func (a *Asking) Observation(claimedByOther func(objectID string) bool, clocks C
 	return o
 }
 
-// restsOnClaim reports whether what was seen depends on when the mutation was claimed: by
-// how it was judged, or, of an absence and of what is gone, by what was asked for.
+// restsOnClaim reports whether what was seen depends on when the mutation was claimed. It was judged by that time, or,
+// for an absence and what is gone, asked for by it.
 func (a *Asking) restsOnClaim(seen Seen) bool {
 	if seen == SeenApplied && a.takesAway() && a.whole.asksByClaim() {
 		return true
@@ -195,9 +194,8 @@ func (a *Asking) state(o *Observation, claimedByOther func(string) bool) {
 	o.Seen, o.Reason, o.ObjectIDs, o.Result = a.seen, a.reason, a.ids, a.result
 }
 
-// listing is the observation of objects in a listing, in this order: an object
-// whose time can't be told is retry; an object that is another mutation's is no
-// presence, and leaving it out proves nothing; then the number decides.
+// listing is the observation of objects in a listing, in this order. An object whose time can't be told is retry. An
+// object that is another mutation's is no presence, and leaving it out proves nothing. Then the number decides.
 func (a *Asking) listing(o *Observation, claimedByOther func(string) bool, clocks Clocks) {
 	found := slices.Clone(a.found)
 	if a.probe.tie == TieContent {
@@ -233,8 +231,7 @@ func (a *Asking) listing(o *Observation, claimedByOther func(string) bool, clock
 	}
 }
 
-// sinceClaim leaves of the objects those that are young enough to be of the mutation, or says why
-// that can't be told of one.
+// sinceClaim leaves the objects that are young enough to be of the mutation, or says why that can't be told.
 func (a *Asking) sinceClaim(found []object, clocks Clocks) (left []object, unsure string) {
 	margin := clocks.Off.Abs() + createdMargin
 	claimed := a.env.Mutation.ClaimedAt

@@ -50,8 +50,8 @@ func maskHeader(h http.Header, hidden func(name string) bool) (out http.Header, 
 	return out, masked
 }
 
-// maskPath masks the secret variables of the path in every pattern that the request's method
-// and path fit: which of them was meant may depend on a condition, which isn't asked again here.
+// maskPath masks the secret variables of the path in every pattern that the request's method and path fit. Which of
+// them was meant may depend on a condition. That isn't asked again here.
 func (op *Operation) maskPath(req *Request) path {
 	segments, masked := slices.Clone(req.path.segments), make([]bool, len(req.path.segments))
 	cut := len(segments) + 1
@@ -76,8 +76,8 @@ func (op *Operation) maskPath(req *Request) path {
 	return pathOf(segments, req.path.slash)
 }
 
-// patternsOf are the path patterns by which the request can be one of the operation; where its
-// method says that it is none, all that its path fits.
+// patternsOf are the path patterns by which the request can be one of the operation. Where its method says that it is
+// none, they are all that its path fits.
 func (op *Operation) patternsOf(req *Request) []*pathPattern {
 	var out, other []*pathPattern
 	for _, m := range op.matches {
@@ -225,8 +225,8 @@ func (op *Operation) SecretAnswer() bool {
 	return slices.ContainsFunc(op.secret, func(p place) bool { return p.root == "response" })
 }
 
-// RedactResponse returns the answer as it may be stored. Where a secret place is
-// in the body, a body in which it can't be found is not kept at all.
+// RedactResponse returns the answer as it may be stored. A body is not kept at all if it should hold a secret place and
+// that can't be found.
 func (op *Operation) RedactResponse(resp *Response) *Response {
 	if !op.SecretAnswer() {
 		return resp

@@ -25,13 +25,11 @@ type Raw struct {
 	HasBody bool
 }
 
-// Request is a request in the one form that is judged and sent: host in lower
-// case as A-labels without a default port, path with unreserved characters
-// decoded, no ambiguous spelling. It is immutable; callers must not change its
-// Header or the slices it gives out.
+// Request is a request in the one form that is judged and sent. Its host is in lower case as A-labels without a default
+// port. Its path has unreserved characters decoded and no ambiguous spelling. It is immutable; callers must not change
+// its Header or the slices that it returns.
 //
-// For a ledger it is Method, URL, Header, Body and HasBody; [Rebuild] makes the
-// same Request of them.
+// For a ledger it is Method, URL, Header, Body and HasBody; [Rebuild] makes the same Request of them.
 type Request struct {
 	Method string
 	// Scheme is http or https.
@@ -62,8 +60,8 @@ type Request struct {
 	// goroutines that judge and send it.
 	once    sync.Once
 	content *content
-	// alike has the same content, and reads it for both; nil once that is done, and for
-	// a request that reads its own. Only once may look at it.
+	// alike has the same content, and reads it for both. It is nil once that is done, and for a request that reads its
+	// own. Only once may look at it.
 	alike *Request
 }
 
@@ -115,8 +113,7 @@ func (r *Request) Raw() Raw {
 	}
 }
 
-// WithBody returns the request with its whole content, as it was sent by the
-// script; an empty body means that there is none.
+// WithBody returns the request with its whole content, as the script sent it. An empty body means that there is none.
 func (r *Request) WithBody(body []byte) *Request {
 	next := r.copy()
 	next.body, next.hasBody, next.loaded = body, len(body) > 0, true
@@ -124,7 +121,7 @@ func (r *Request) WithBody(body []byte) *Request {
 }
 
 // WithHeader returns the request with these fields in place of all of its own, or refuses
-// them as [Normalize] does. What [Request.WithAccount] said isn't carried over, as it was
+// them as [Normalise] does. What [Request.WithAccount] said isn't carried over, as it was
 // about the fields.
 func (r *Request) WithHeader(header http.Header) (*Request, *Refusal) {
 	header, refusal := normalHeader(header)
@@ -141,13 +138,13 @@ func (r *Request) WithHeader(header http.Header) (*Request, *Refusal) {
 
 // Rebuild makes the request that a ledger keeps: method, URL, header and body as
 // a Request gave them. A URL that is not in the judged form is refused as
-// [Normalize] would.
+// [Normalise] would.
 func Rebuild(method, url string, header http.Header, body []byte) (*Request, *Refusal) {
 	scheme, authority, target, ok := splitURL(url, method)
 	if !ok {
 		return nil, refuse(ProblemAmbiguous, "the stored URL has no scheme")
 	}
-	req, refusal := Normalize(Raw{
+	req, refusal := Normalise(Raw{
 		Method: method, Scheme: scheme, Authority: authority, Target: target,
 		Header: header, Body: body, HasBody: len(body) > 0,
 	})

@@ -33,8 +33,8 @@ type scope struct {
 	indexes map[*pairs]*pairIndex
 	// digest is what bodyDigest gives.
 	digest string
-	// celled holds what CEL has been given of the request, by variable, and celledFound what of
-	// found: an expression that goes through a list asks for them at every element.
+	// celled holds what CEL has been given of the request, by variable, and celledFound what of found. An expression
+	// that goes through a list asks for them at every element.
 	celled      map[string]ref.Val
 	celledFound struct {
 		of *jsonValue

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Send says that a mutation is sent in steps: the first ones prepare something harmless,
-// and only the last one, the commit, can take effect.
+// Send says that a mutation is sent in steps. The first ones prepare something harmless, and only the last one, the
+// commit, can take effect.
 type Send struct {
 	prepares []*sendStep
 	commit   *sendStep
@@ -74,8 +74,8 @@ func (s *Send) Keep(i int, env Env, resp *Response) (map[string]string, error) {
 	return out, nil
 }
 
-// request makes the step's request: on the host of the script's own, with its header
-// fields but those that are about its content, or that make it conditional.
+// request makes the step's request on the host of the script's own, with its header fields. Those that are about its
+// content, or that make it conditional, are left out.
 func (s *sendStep) request(env Env) (*Request, *Refusal) {
 	if env.Request == nil {
 		return nil, refuse(ProblemIdentity, "there is no request to make the steps of")
@@ -126,9 +126,9 @@ func (s *sendStep) build(scope *scope, req *Request) (target string, header http
 	return withQuery(target, query), header, body, nil
 }
 
-// carried are the script's header fields that hold for the steps too: not those about the
-// content (RFC 9110 §8), its conditions (§13), ranges and expectations, nor a key of its
-// own for the whole, nor what makes another method or path of a request.
+// carried are the script's header fields that hold for the steps too. Left out are those about the content (RFC 9110
+// §8), its conditions (§13), ranges and expectations. So are a key of its own for the whole, and what overrides the
+// method or path.
 func carried(h http.Header) http.Header {
 	out := h.Clone()
 	if out == nil {
@@ -189,8 +189,8 @@ func (s *Send) keeps(name string, n int) bool {
 type Undo struct {
 	// Auto says that what is owed is sent without a person.
 	Auto bool
-	// Idempotent says that the same request again changes nothing more (RFC 9110
-	// §9.2.2), so that it may be sent again whatever became of it.
+	// Idempotent says that the same request again changes nothing more (RFC 9110 §9.2.2). It may be sent again whatever
+	// became of it.
 	Idempotent bool
 	// Operation judges and reconciles the undo, as it does any mutation. Its name is
 	// that of the operation with /undo, which no operation of a file can have.
@@ -216,9 +216,8 @@ func (u *Undo) exprs() []*expr {
 	return slices.DeleteFunc(out, func(e *expr) bool { return e == nil })
 }
 
-// Request is what takes env.Mutation.Object back. env is that of the operation whose
-// effect it is; the request goes to its authority, and credentials are the caller's
-// business.
+// Request is what takes env.Mutation.Object back. The environment env is that of the operation whose effect it is. The
+// request goes to its authority, and credentials are the caller's business.
 func (u *Undo) Request(env Env) (*Request, error) {
 	if env.Request == nil || env.Mutation.Object == "" {
 		return nil, errors.New("undo: nothing to take back")
@@ -235,8 +234,8 @@ func (u *Undo) Request(env Env) (*Request, error) {
 	return req, nil
 }
 
-// Judge is what the rule thinks of the answer to an undo: its outcome list, and then
-// that what isn't there is undone.
+// Judge is what the rule thinks of the answer to an undo. Its outcome list decides first; after that, what isn't there
+// is undone.
 func (u *Undo) Judge(env Env, resp *Response) Opinion {
 	o := u.Operation.Judge(env.Request, env.Account, env.Mutation, resp)
 	gone := resp.Status == http.StatusNotFound || resp.Status == http.StatusGone

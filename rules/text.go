@@ -213,8 +213,7 @@ func single(e *expr, s *scope) (string, error) {
 	return scalarText(&v), nil
 }
 
-// path renders the text as a path: each insertion is escaped as one segment, or
-// as several where it says {x...}.
+// path renders the text as a path. Each insertion is escaped as one segment, or as several where it says {x...}.
 func (t *text) path(s *scope) (string, error) {
 	return t.pathWithout(s, func(*expr) bool { return false })
 }
@@ -278,8 +277,8 @@ func (t *text) exprs() []*expr {
 // the operation's name when the rule has none.
 func (op *Operation) Describe(env Env) string { return op.target(op.scope(env)) }
 
-// ManualCheckText is the rule's manual check with values filled in, "?" for what
-// is missing and "<secret>" for what is secret; empty when the rule has none.
+// ManualCheckText is the rule's manual check with values filled in; empty when the rule has none. What is missing is
+// "?", and what is secret is "<secret>".
 func (op *Operation) ManualCheckText(env Env) string {
 	if op.manualCheck == nil {
 		return ""
@@ -354,7 +353,7 @@ func (t *template) exprs() []*expr {
 }
 
 // namedValues computes a map of names to text values, for a query, a form or a
-// header. A list gives its name several times.
+// header. A list repeats its name.
 func (t *template) namedValues(s *scope) ([]pair, error) {
 	if t == nil {
 		return nil, nil

@@ -95,7 +95,7 @@ func TestWhichUpgradesAMatchAllows(t *testing.T) {
 			}
 			asked, refusal := raw.Upgrade()
 			if refusal == nil && len(asked) > 0 {
-				req, f := Normalize(raw)
+				req, f := Normalise(raw)
 				if f != nil {
 					t.Fatal(f)
 				}

@@ -9,10 +9,9 @@ import (
 	"cel.dev/cel-go/common/operators"
 )
 
-// Parsers differ on case: encoding/json of Go and most of .NET take "Amount" for
-// "amount", almost all others don't. Where a rule reads or writes a name, another
-// name beside it that differs only in case is therefore refused, whether the name
-// itself is there or not. Names that no rule names may be as they like.
+// Parsers differ on case: encoding/json of Go and most of .NET take "Amount" for "amount", almost all others don't.
+// Where a rule reads or writes a name, another name beside it that differs only in case is refused. That holds whether
+// the name itself is there or not. Names that no rule names may be as they like.
 
 // isVariant reports whether name differs from the one that is meant only in case,
 // as Unicode folds it.
@@ -24,8 +23,8 @@ func refuseVariant(what, name string) *Refusal {
 		"), and servers differ on whether that is the same; send one spelling")
 }
 
-// variantIn follows the steps from v and finds the first name on the way that has
-// a neighbour which differs only in case.
+// variantIn follows the steps from v. It finds the first name on the way that has a neighbour which differs only in
+// case.
 func variantIn(v *jsonValue, steps []placeStep) (name string, found bool) {
 	for i, step := range steps {
 		if v == nil {
@@ -52,8 +51,8 @@ func variantIn(v *jsonValue, steps []placeStep) (name string, found bool) {
 	return "", false
 }
 
-// variantsBelow finds two names of one object, at v or below it, that differ only in case, or
-// one that differs so from what is read there.
+// variantsBelow finds two names of one object, at v or below it, that differ only in case. It also finds one that
+// differs so from what is read there.
 func variantsBelow(v *jsonValue, read []string) (name string, found bool) {
 	if v == nil {
 		return "", false
@@ -112,9 +111,9 @@ var variables = []string{
 	"account", "mutation", "steps", "response", "found", "object", "stored",
 }
 
-// roaming reports whether an expression reads names that no chain from a variable tells: of the
-// elements or members that it goes through, of what a function gives, or under a computed
-// index. names are those that are written out.
+// roaming reports whether an expression reads names that no chain from a variable tells. They are of the elements or
+// members that it goes through, of a function's result, or under a computed index. Those of them that are written out
+// are names.
 func roaming(e ast.Expr) (roams bool, names []string) {
 	note := func(step ast.Expr) {
 		if s, literal := literalStep(step); literal && s.kind == stepName {
@@ -145,8 +144,8 @@ func roaming(e ast.Expr) (roams bool, names []string) {
 	return roams, names
 }
 
-// checkCase notes names of the request's JSON, and of what query_all and form_all list, that
-// differ only in case from what the expression reads. Where it roams it may read any name.
+// checkCase notes names that differ only in case from what the expression reads. It looks in the request's JSON, and in
+// what query_all and form_all list. Where it roams it may read any name.
 func (s *scope) checkCase(e *expr) {
 	for _, r := range e.refs {
 		switch r.root {
@@ -172,8 +171,8 @@ func (s *scope) checkCase(e *expr) {
 	}
 }
 
-// variantOf finds the name in the request's JSON that differs only in case from what an
-// expression reads by these steps, and beyond them where it roams.
+// variantOf finds the name in the request's JSON that differs only in case from what an expression reads. It follows
+// these steps, and goes beyond them where the expression roams.
 func (s *scope) variantOf(e *expr, steps []placeStep) (name string, found bool) {
 	v := s.json()
 	if e.roams {

@@ -36,8 +36,8 @@ type Config struct {
 	Token string
 	// Dialer connects; its zero value will do.
 	Dialer net.Dialer
-	// Certificate is a PEM file of the server's own certificate: over https it must show
-	// that one, under whatever name it is asked. Empty: one of Roots, for its name.
+	// Certificate is a PEM file of the server's own certificate. Over https it must show that one,
+	// under any name. Empty: one of Roots, for its name.
 	Certificate string
 	// Roots are trusted over https; nil for the system's.
 	Roots *x509.CertPool
@@ -158,20 +158,11 @@ type request struct {
 // error that is no Problem leaves open whether the request was carried out.
 var ErrNotAsked = errors.New("the admin API was not asked")
 
-// notAsked is an error that is ErrNotAsked, in the words of its cause.
-type notAsked struct{ error }
-
-// Is reports whether target is what this is.
-func (notAsked) Is(target error) bool { return target == ErrNotAsked }
-
-// Unwrap returns the cause.
-func (e notAsked) Unwrap() error { return e.error }
-
 // send sends q once and returns the answer if it is a success, else why not.
 func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
 	target := c.base + q.path
-	if len(q.query) > 0 {
-		target += "?" + q.query.Encode()
+	if query := q.query.Encode(); query != "" {
+		target += "?" + query
 	}
 	var content io.Reader
 	if q.body != nil {
@@ -188,11 +179,23 @@ func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", q.method, q.path, err)
 	}
-	setFields(r.Header, q, c.token)
+	for name, value := range map[string]string{
+		"Accept": "application/json, " + wire.ProblemContentType + ", */*", "Idempotency-Key": q.idempotencyKey, "Last-Event-ID": q.lastEventID,
+	} {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if q.body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	answer, err := c.http.Do(r)
 	switch {
 	case err != nil && !connected.Load():
-		return nil, notAsked{fmt.Errorf("admin API: %w", err)}
+		return nil, fmt.Errorf("%w: %w", ErrNotAsked, err)
 	case err != nil:
 		return nil, fmt.Errorf("admin API: %w", err)
 	}
@@ -201,23 +204,6 @@ func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	return nil, problemOf(answer)
-}
-
-// setFields adds what a request has beyond its body.
-func setFields(h http.Header, q request, token string) {
-	h.Set("Accept", "application/json, "+wire.ProblemContentType+", */*")
-	if token != "" {
-		h.Set("Authorization", "Bearer "+token)
-	}
-	if q.body != nil {
-		h.Set("Content-Type", "application/json")
-	}
-	if q.idempotencyKey != "" {
-		h.Set("Idempotency-Key", q.idempotencyKey)
-	}
-	if q.lastEventID != "" {
-		h.Set("Last-Event-ID", q.lastEventID)
-	}
 }
 
 // problemOf reads a refusal. An answer that isn't the API's own says so.

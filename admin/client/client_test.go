@@ -50,7 +50,6 @@ func serve(t *testing.T, handler http.HandlerFunc) *client.Client {
 
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	since := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name string
 		call func(context.Context, *client.Client) error
@@ -62,7 +61,7 @@ func TestRequests(t *testing.T) {
 			return err
 		}, "POST /v1/runs key=k", `{"workflow":"w","once":true}`},
 		{"list runs", func(ctx context.Context, c *client.Client) error {
-			_, err := c.Runs(ctx, client.RunFilter{Running: true, Filter: client.Filter{Workflow: "w", Page: client.Page{Limit: 5}}})
+			_, err := c.Runs(ctx, client.Filter{Running: true, Workflow: "w", Limit: 5})
 			return err
 		}, "GET /v1/runs?limit=5&running=true&workflow=w", ""},
 		{"show a run whose id needs escaping", func(ctx context.Context, c *client.Client) error { _, err := c.Run(ctx, "../x y"); return err }, "GET /v1/runs/..%2Fx%20y", ""},
@@ -79,9 +78,9 @@ func TestRequests(t *testing.T) {
 			return err
 		}, "POST /v1/runs/r/end", `{"reason":"x","actor":"a"}`},
 		{"list mutations", func(ctx context.Context, c *client.Client) error {
-			_, err := c.Mutations(ctx, client.MutationFilter{
+			_, err := c.Mutations(ctx, client.Filter{
 				States: []string{"applied", "failed"}, Connector: "b", Operation: "o", Run: "r", Unresolved: true, Escalated: true,
-				Filter: client.Filter{Item: "i", Since: since, Page: client.Page{Cursor: "c"}},
+				Item: "i", Since: "2026-03-01T12:00:00Z", Cursor: "c",
 			})
 			return err
 		}, "GET /v1/mutations?connector=b&cursor=c&escalated=true&item=i&operation=o&run=r&since=2026-03-01T12%3A00%3A00Z&state=applied&state=failed&unresolved=true", ""},
@@ -94,7 +93,7 @@ func TestRequests(t *testing.T) {
 			return err
 		}, "GET /v1/escalations", ""},
 		{"items", func(ctx context.Context, c *client.Client) error {
-			_, err := c.Items(ctx, client.ItemFilter{States: []string{"open", "done"}})
+			_, err := c.Items(ctx, client.Filter{States: []string{"open", "done"}})
 			return err
 		}, "GET /v1/items?state=open&state=done", ""},
 		{"an item", func(ctx context.Context, c *client.Client) error { _, err := c.Item(ctx, "i-1"); return err }, "GET /v1/items/i-1", ""},
@@ -357,8 +356,8 @@ func TestContentErrors(t *testing.T) {
 		w.WriteHeader(http.StatusGone)
 		io.WriteString(w, `{"type":"urn:keep:problem:body-dropped","title":"Dropped","status":410,"detail":"Dropped."}`)
 	})
-	for name, fetch := range map[string]func(context.Context, string) (io.ReadCloser, error){"request": api.RequestBody, "result": api.ResultBody} {
-		if _, err := fetch(t.Context(), "m-1"); !client.IsProblem(err, "body-dropped") {
+	for _, name := range []string{"request", "result"} {
+		if _, err := api.Body(t.Context(), "m-1", name); !client.IsProblem(err, "body-dropped") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -2,10 +2,9 @@
 //
 // # Failure
 //
-// A refusal is a [*Problem], with its type, status, detail and, where a decision was
-// refused, the actions that are open. Any other error means that the API could
-// not be asked, or that its answer was none of its own: whether a command took
-// effect is then unknown, and what can be read again must be.
+// A refusal is a [*Problem]. Of a refused decision it has the actions that are open. Any other error
+// means that the API could not be asked, or that the answer was not its own. Whether a command took
+// effect is then unknown: read again what can be read.
 //
 // # Caveats
 //

@@ -25,7 +25,7 @@ type Item struct {
 	// Attempts tell the item's history, oldest attempt first; listings leave them out.
 	Attempts []ItemAttempt `json:"attempts,omitzero"`
 	// Changes are the latest decisions on the item, oldest first.
-	Changes []ItemChange `json:"changes,omitzero"`
+	Changes []ItemChange `json:"changes"`
 	// Actions are the decisions that the item's state allows; listings leave them out.
 	Actions []string `json:"actions,omitzero"`
 }
@@ -56,8 +56,8 @@ type ItemMutation struct {
 	Class     string    `json:"class,omitzero"`
 	Reason    string    `json:"reason,omitzero"`
 	CreatedAt time.Time `json:"created_at"`
-	// Next is what a re-run that asks for it meets: replay, send, wait, blocked,
-	// refused, or, of an attempt that is over and of an undo, none.
+	// Next is what a re-run that asks for it meets: replay, send, wait, blocked or refused. It is none
+	// for an attempt that is over and for an undo.
 	Next string `json:"next"`
 }
 
@@ -82,18 +82,14 @@ type DecideItem struct {
 
 // SkipItem skips an item.
 type SkipItem struct {
-	Reason  string `json:"reason"`
-	Actor   string `json:"actor"`
-	Version int64  `json:"version,omitzero"`
+	DecideItem
 	// WithMutations skips those of its mutations which a person may skip, too.
 	WithMutations bool `json:"with_mutations,omitzero"`
 }
 
 // NewAttempt begins an item anew.
 type NewAttempt struct {
-	Reason  string `json:"reason"`
-	Actor   string `json:"actor"`
-	Version int64  `json:"version,omitzero"`
+	DecideItem
 	// Attempt is the number of the attempt that ends, so that a repeated request
 	// raises it once.
 	Attempt int `json:"attempt"`

@@ -57,8 +57,8 @@ type Mutation struct {
 	Undo        *Undo    `json:"undo,omitzero"`
 	// Diff says how the last refused payload differed from the stored one.
 	Diff *Diff `json:"diff,omitzero"`
-	// Events and Actions are left out of listings. Of a long history the first and the last
-	// events are given, as many of each, and EventsLeftOut counts those between them.
+	// Events and Actions are left out of listings. Of a long history the first and the last events are
+	// given, as many of each. EventsLeftOut counts those between them.
 	Events        []Event  `json:"events,omitzero"`
 	EventsLeftOut int      `json:"events_left_out,omitzero"`
 	Actions       []Action `json:"actions,omitzero"`
@@ -80,19 +80,19 @@ type Verification struct {
 type Request struct {
 	Method  string `json:"method"`
 	URL     string `json:"url"`
-	Headers Header `json:"headers"`
+	Headers Header `json:"headers" ledger:"Header"`
 	Body    Body   `json:"body"`
 }
 
 // Result is the answer that a replay gives.
 type Result struct {
 	Status  int    `json:"status"`
-	Headers Header `json:"headers,omitzero"`
+	Headers Header `json:"headers,omitzero" ledger:"Header"`
 	Body    Body   `json:"body,omitzero"`
 	// Source says where it comes from: answer, observation or person.
 	Source string `json:"source,omitzero"`
 	// Trailers came behind the body.
-	Trailers Header `json:"trailers,omitzero"`
+	Trailers Header `json:"trailers,omitzero" ledger:"Trailer"`
 }
 
 // Dispatch is one sending of a mutation, with what was seen on the wire.
@@ -101,9 +101,9 @@ type Dispatch struct {
 	Run        string    `json:"run,omitzero"`
 	Generation int       `json:"generation"`
 	Resend     bool      `json:"resend,omitzero"`
-	StartedAt  time.Time `json:"started_at"`
+	StartedAt  time.Time `json:"started_at"      ledger:"Started"`
 	// EndedAt is absent where no end was recorded.
-	EndedAt time.Time `json:"ended_at,omitzero"`
+	EndedAt time.Time `json:"ended_at,omitzero" ledger:"Ended"`
 	Lost    bool      `json:"lost,omitzero"`
 	Wire
 	Verdict  string `json:"verdict,omitzero"`
@@ -181,4 +181,30 @@ type Change struct {
 	Asked  string `json:"asked,omitzero"`
 	// Weight is significant, minor or equivalent.
 	Weight string `json:"weight,omitzero"`
+}
+
+// Touched is one mutation that a rule version, a time or a run touched. It has its item and what came
+// of it.
+type Touched struct {
+	ItemID    string `json:"item_id"`
+	Workflow  string `json:"workflow"`
+	Item      string `json:"item"`
+	Attempt   int    `json:"attempt"`
+	ItemState string `json:"item_state"`
+
+	Mutation         string `json:"mutation"`
+	State            string `json:"state"`
+	Connector        string `json:"connector"`
+	ConnectorVersion int    `json:"connector_version"`
+	ConnectorHash    string `json:"connector_hash,omitzero"`
+	Operation        string `json:"operation"`
+	Account          string `json:"account,omitzero"`
+	Target           string `json:"target"`
+	Run              string `json:"run,omitzero"`
+	Dispatches       int    `json:"dispatches"              ledger:"-"`
+	// Status and ResultState tell the result, if there is one.
+	Status      int       `json:"status,omitzero"`
+	ResultState string    `json:"result_state,omitzero"`
+	CreatedAt   time.Time `json:"created_at"`
+	UpdatedAt   time.Time `json:"updated_at"`
 }

@@ -1,6 +1,10 @@
 package wire
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // OpenRun asks for a managed run. Workflow and one of Item, Once, and Items of many are required.
 type OpenRun struct {
@@ -8,8 +12,8 @@ type OpenRun struct {
 	Item     string `json:"item,omitzero"`
 	// Once declares that a re-run is new work.
 	Once bool `json:"once,omitzero"`
-	// Items is one (the default) or many: then each request for a mutation names its
-	// item, as the user of the proxy credentials or in Keep-Item.
+	// Items is one (the default) or many. With many each request for a mutation names its item, as the
+	// user of the proxy credentials or in Keep-Item.
 	Items string `json:"items,omitzero"`
 	// Attempt must be the item's current one; absent takes it.
 	Attempt int    `json:"attempt,omitzero"`
@@ -20,20 +24,20 @@ type OpenRun struct {
 	OnFailure string `json:"on_failure,omitzero"`
 	// Takeover ends the item's running run instead of refusing this one.
 	Takeover bool `json:"takeover,omitzero"`
-	// IfDone says what happens if the item is done or skipped: skip (the default)
-	// and fail refuse, for the caller to tell apart; run opens a run that reads only.
+	// IfDone says what happens if the item is done or skipped. skip (the default) and fail refuse, for
+	// the caller to tell apart. run opens a run that reads only.
 	IfDone string `json:"if_done,omitzero"`
 	// TTL ends a run that sends no heartbeat for so long; absent takes the
 	// configured one.
 	TTL    Duration          `json:"ttl,omitzero"`
 	Labels map[string]string `json:"labels,omitzero"`
-	// BlockScope is what an unresolved mutation of the run stops: workflow, item
-	// or mutation; absent leaves it to rules and configuration.
+	// BlockScope is what an unresolved mutation of the run stops: workflow, item or mutation. Absent
+	// leaves it to rules and configuration.
 	BlockScope string `json:"block_scope,omitzero"`
 	// ResumeHint tells a person how to start the work again.
 	ResumeHint string `json:"resume_hint,omitzero"`
-	// Listener gives the run a proxy address of its own that takes no credentials,
-	// for clients that can't be given any. Who reaches it acts for the run.
+	// Listener gives the run a proxy address of its own that takes no credentials. It is for clients
+	// that can't be given any. Who reaches it acts for the run.
 	Listener bool `json:"listener,omitzero"`
 }
 
@@ -97,9 +101,36 @@ type Run struct {
 	EndedAt    time.Time         `json:"ended_at,omitzero"`
 	ExpiresAt  time.Time         `json:"expires_at,omitzero"`
 	ResumeHint string            `json:"resume_hint,omitzero"`
-	// Retry says, once the run is over, whether the same run makes sense again without a
-	// person or a repair: yes or no; empty where only its host knows.
+	// Retry says, once the run is over, whether the same run makes sense again without a person or a
+	// repair. It is yes or no, and empty where only its host knows.
 	Retry string `json:"retry,omitzero"`
 	// RetryAfter is when it does, if that is known; listings leave it out.
 	RetryAfter time.Time `json:"retry_after,omitzero"`
 }
+
+// Environment is how a script without a run finds the proxy: it works where an
+// unmanaged scope is configured.
+type Environment struct {
+	ProxyURL string            `json:"proxy_url"`
+	CAPEM    string            `json:"ca_pem"`
+	Env      map[string]string `json:"env"`
+}
+
+// Explain asks what would happen to a request. Nothing is sent.
+type Explain struct {
+	Method  string `json:"method"`
+	URL     string `json:"url"`
+	Headers Header `json:"headers,omitzero"`
+	Body    Body   `json:"body,omitzero"`
+	// Workflow, Item and Attempt are the scope under which to explain; they may
+	// be absent.
+	Workflow string `json:"workflow,omitzero"`
+	Item     string `json:"item,omitzero"`
+	Attempt  int    `json:"attempt,omitzero"`
+	// Account is what the API would say if a connector asked it whose data is changed. Explaining asks
+	// nobody. It may be absent.
+	Account string `json:"account,omitzero"`
+}
+
+// Explanation is the answer to [Explain], as the rules give it.
+type Explanation = jsontext.Value

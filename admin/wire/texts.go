@@ -2,11 +2,11 @@ package wire
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -21,29 +21,23 @@ var source embed.FS
 // word finds what may be a field's name in a comment.
 var word = regexp.MustCompile(`\[[A-Z]\w*\]|[-\w]+`)
 
-// Texts are what the comments of this package say about its types and their members, by the names
-// "Type" and "Type.member". Fields are called by their JSON names in them.
+// Texts are what the comments of this package say about its types and members. They are called "Type"
+// and "Type.member". Fields are called by their JSON names in them.
 func Texts() (map[string]string, error) {
 	texts := map[string]string{}
-	err := fs.WalkDir(source, ".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		content, err := source.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, content, parser.ParseComments)
-		if err != nil {
-			return err
+	files, err := source.ReadDir(".")
+	for _, f := range files {
+		content, errRead := source.ReadFile(f.Name())
+		file, errParse := parser.ParseFile(token.NewFileSet(), f.Name(), content, parser.ParseComments)
+		if err = errors.Join(err, errRead, errParse); err != nil {
+			break
 		}
 		for _, d := range file.Decls {
 			if types, ok := d.(*ast.GenDecl); ok && types.Tok == token.TYPE {
 				describe(texts, types)
 			}
 		}
-		return nil
-	})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("describe the API's types: %w", err)
 	}

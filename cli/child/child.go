@@ -1,6 +1,27 @@
+// Package child runs one command as a process group of its own, so that the whole of it can be ended.
+//
+// On a terminal the group is put in the foreground, as a shell does with a job: Ctrl-C goes to the command alone. Ctrl-Z stops
+// the command and then this process, until the shell continues both. A command whose output goes elsewhere, or which was
+// started in the background, waits for the terminal until we are in the foreground. Elsewhere signals reach it by Signal only.
+//
+// Stop sends SIGTERM to the group, and SIGKILL after a grace. On Linux it also ends processes that left the group. The command
+// starts in a control group (cgroup v2) where one can be made, and this process adopts the orphans of its children (prctl
+// PR_SET_CHILD_SUBREAPER). Elsewhere those survive, and the proxy refuses their dead token. Confinement says which holds here.
+//
+// On Linux the command, not what it started, is killed when this process ends (prctl PR_SET_PDEATHSIG).
+//
+// # Failure
+//
+// A command that can't be started is a [*StartError] with a shell's code, and nothing of it is left. One whose end can't be
+// learned counts as killed, never as a success. A process that can't be signalled, such as another user's, isn't waited for.
+//
+// # Caveats
+//
+// A process may run one command at a time, and start no others meanwhile: Stop takes every new child for the command's.
 package child
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,8 +44,8 @@ const (
 // signalBase is added to the number of the signal that ended a command.
 const signalBase = 128
 
-// DefaultGrace is the time between SIGTERM and SIGKILL.
-const DefaultGrace = 5 * time.Second
+// defaultGrace is Command's.
+const defaultGrace = 5 * time.Second
 
 // Command is what to run. Args is required.
 type Command struct {
@@ -36,8 +57,16 @@ type Command struct {
 	// User is as whom it runs, nil for our own. Another one gets our terminal as its own only
 	// where nobody can type into it for somebody else.
 	User *User
-	// Grace is the time between SIGTERM and SIGKILL (default DefaultGrace).
+	// Grace is the time between SIGTERM and SIGKILL (default 5 s).
 	Grace time.Duration
+}
+
+// User is another user as whom a command can be run.
+type User struct {
+	Name, Home string
+	UID, GID   uint32
+	// Groups are the user's groups; the command is in no other.
+	Groups []uint32
 }
 
 // Process is a started command.
@@ -77,10 +106,7 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, startError(c.Args[0], err)
 	}
-	p := &Process{grace: c.Grace, done: make(chan struct{}), terminal: controlling(c)}
-	if p.grace == 0 {
-		p.grace = DefaultGrace
-	}
+	p := &Process{grace: cmp.Or(c.Grace, defaultGrace), done: make(chan struct{}), terminal: controlling(c)}
 	adopt()
 	p.before = children()
 	started := make(chan error)
@@ -142,18 +168,13 @@ func startError(name string, err error) *StartError {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		code = CodeNotFound
 	}
-	return &StartError{code, fmt.Errorf("%s: %w", name, unwrapExec(err))}
-}
-
-// unwrapExec leaves out the name that an exec.Error repeats.
-func unwrapExec(err error) error {
+	// These would name it again.
 	if e, ok := errors.AsType[*exec.Error](err); ok {
-		return e.Err
+		err = e.Err
+	} else if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
 	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
+	return &StartError{code, fmt.Errorf("%s: %w", name, err)}
 }
 
 // terminalPoll is how often it is looked whether a terminal that a command waits for is ours.
@@ -221,8 +242,7 @@ func (p *Process) Signal(sig syscall.Signal) {
 	case <-p.done:
 	default:
 		_ = syscall.Kill(-p.pid, sig)
-		if p.stopped.Load() {
-			// A stopped process would not see the signal.
+		if p.stopped.Load() { // It would not see the signal.
 			_ = syscall.Kill(-p.pid, syscall.SIGCONT)
 		}
 	}
@@ -259,14 +279,25 @@ const groupPoll = 20 * time.Millisecond
 
 // awaitGroup lets the rest of what the command started have the rest of the grace.
 func (p *Process) awaitGroup(grace <-chan time.Time) {
-	poll := time.NewTicker(groupPoll)
-	defer poll.Stop()
-	for syscall.Kill(-p.pid, 0) == nil || p.cgroup.populated() || len(p.outside()) > 0 {
+	within(grace, groupPoll, func() bool {
+		if syscall.Kill(-p.pid, 0) != nil && !p.cgroup.populated() && len(p.outside()) == 0 {
+			return true
+		}
 		reapStrays(p.before)
+		return false
+	})
+}
+
+// within asks every so often whether something is done, until it is or time is over. It reports whether it is.
+func within(over <-chan time.Time, every time.Duration, done func() bool) bool {
+	poll := time.NewTicker(every)
+	defer poll.Stop()
+	for !done() {
 		select {
-		case <-grace:
-			return
+		case <-over:
+			return false
 		case <-poll.C:
 		}
 	}
+	return true
 }

@@ -18,9 +18,8 @@ type terminal struct {
 	first bool
 }
 
-// controlling returns the terminal, nil without one. A command has it from its start if it
-// reads from there and its output goes there too, and we are in the foreground ourselves: in a
-// pipeline the terminal belongs to all of it. Any other is lent it when it asks (wanted).
+// controlling returns the terminal, nil without one. A command has it from its start if it reads from it and writes to it, and
+// we are in the foreground: in a pipeline it belongs to all. Any other is lent it when it asks (wanted).
 func controlling(c Command) *terminal {
 	if !c.User.mayHaveTerminal() {
 		return nil
@@ -57,9 +56,8 @@ func (t *terminal) attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: t.fd}
 }
 
-// given is called once the command was started. Handing the terminal over from the
-// background raises SIGTTOU, which must not stop us; the command was started
-// before, since an ignored signal is inherited.
+// given is called once the command was started, which would inherit an ignored signal. Handing the terminal over from the
+// background raises SIGTTOU, which must not stop us.
 func (t *terminal) given() {
 	if t != nil {
 		signal.Ignore(syscall.SIGTTOU)
@@ -107,20 +105,17 @@ func (t *terminal) lend(pid int) bool {
 	return true
 }
 
-// suspend stops our own job after the terminal stopped the command, and goes on
-// with it. A job that nobody could continue goes on at once. A command that hasn't got the
-// terminal was stopped by somebody who will continue it.
+// suspend stops our own job after the terminal stopped the command, and goes on with it. A job that nobody could continue goes on
+// at once. A command without the terminal was stopped by somebody who will continue it.
 func (t *terminal) suspend(pid int) {
 	if t == nil || t.group() != pid {
 		return
 	}
 	if !orphaned() {
-		continued := make(chan os.Signal, 1)
-		signal.Notify(continued, syscall.SIGCONT)
-		t.takeBack(pid)
-		_ = syscall.Kill(0, syscall.SIGSTOP)
-		<-continued
-		signal.Stop(continued)
+		stopped(func() {
+			t.takeBack(pid)
+			_ = syscall.Kill(0, syscall.SIGSTOP)
+		})
 	}
 	if group := t.group(); group == t.own || group == pid {
 		t.foreground(pid)
@@ -128,9 +123,8 @@ func (t *terminal) suspend(pid int) {
 	_ = syscall.Kill(-pid, syscall.SIGCONT)
 }
 
-// stops is told when our own job is stopped without the command, as Ctrl-Z does where the terminal is
-// a pipeline's; nil without a terminal. Until somebody listens such a stop is ours alone, and the command
-// would go on in a job that the shell calls stopped.
+// stops is told when our own job is stopped without the command, as Ctrl-Z does in a pipeline; nil without a terminal. Else the
+// command would go on in a job that the shell calls stopped.
 func (t *terminal) stops() chan os.Signal {
 	if t == nil {
 		return nil
@@ -142,7 +136,6 @@ func (t *terminal) stops() chan os.Signal {
 
 // follow stops the command at each of stops, and continues it when we are continued. It ends with done.
 func (t *terminal) follow(pid int, stops chan os.Signal, done <-chan struct{}) {
-	continued := make(chan os.Signal, 1)
 	defer signal.Stop(stops)
 	for {
 		select {
@@ -153,13 +146,21 @@ func (t *terminal) follow(pid int, stops chan os.Signal, done <-chan struct{}) {
 		if orphaned() {
 			continue
 		}
-		signal.Notify(continued, syscall.SIGCONT)
-		_ = syscall.Kill(-pid, syscall.SIGTSTP)
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		<-continued
-		signal.Stop(continued)
+		stopped(func() {
+			_ = syscall.Kill(-pid, syscall.SIGTSTP)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		})
 		_ = syscall.Kill(-pid, syscall.SIGCONT)
 	}
+}
+
+// stopped stops us, and returns once the shell continues us.
+func stopped(stop func()) {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
+	stop()
+	<-continued
 }
 
 // orphaned reports whether our group has no parent in its session that could

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,14 +92,10 @@ func (s *stage) act3(ctx context.Context) error {
 	}
 	defer s.bank.Release(gate)
 	env := s.variables("R-3", "")
-	type ending struct {
-		code int
-		err  error
-	}
-	ended := make(chan ending, 1)
+	ended := make(chan error, 1)
 	go func() {
 		code, err := s.through(ctx, "invoice-3", env)
-		ended <- ending{code, err}
+		ended <- stopped(code, err)
 	}()
 	if err := s.booked(ctx, "transfer:R-3"); err != nil {
 		return err
@@ -107,12 +104,8 @@ func (s *stage) act3(ctx context.Context) error {
 	if err := s.startProxy(ctx); err != nil {
 		return err
 	}
-	e := <-ended
-	if e.err != nil {
-		return e.err
-	}
-	if e.code != codeUnknown {
-		return fmt.Errorf("the run ended with code %d, and a stop on an unknown outcome is %d", e.code, codeUnknown)
+	if err := <-ended; err != nil {
+		return err
 	}
 	s.sayf("\nThe proxy is back. It asks the bank by the transfer's own key what became of it …\n")
 	if err := s.settled(ctx); err != nil {
@@ -132,20 +125,18 @@ func (s *stage) booked(ctx context.Context, identity string) error {
 	return err
 }
 
-// settled waits until status says that nothing is unknown any more.
+// settled waits until status says that nothing is unknown any more, and shows that.
 func (s *stage) settled(ctx context.Context) error {
 	limit, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	poll := time.NewTicker(100 * time.Millisecond)
 	defer poll.Stop()
+	quiet := &stage{o: Options{Self: s.o.Self, Out: io.Discard}, config: s.config}
 	for {
-		quiet := &stage{o: Options{Self: s.o.Self, Out: discard{}}, config: s.config}
-		code, err := quiet.keep(limit, "status")
-		if err == nil && code == 0 {
-			code, err = s.keep(ctx, "status")
-		}
-		if err != nil || code == 0 {
+		if code, err := quiet.keep(limit, "status"); err != nil {
 			return err
+		} else if code == 0 {
+			return succeeds(s.keep(ctx, "status"))
 		}
 		select {
 		case <-limit.Done():
@@ -155,12 +146,6 @@ func (s *stage) settled(ctx context.Context) error {
 	}
 }
 
-// discard is a place for what nobody needs to see.
-type discard struct{}
-
-// Write drops b.
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
-
 // act4 shows an API that can't be asked, and a person who can.
 func (s *stage) act4(ctx context.Context) error {
 	s.sayf("\nAct 4: before it pays, the script sends a notice, and the bank can't be asked about notices.\n")
@@ -168,12 +153,8 @@ func (s *stage) act4(ctx context.Context) error {
 		return err
 	}
 	env := s.variables("R-4", "N-4")
-	code, err := s.through(ctx, "invoice-4", env)
-	if err != nil {
+	if err := stopped(s.through(ctx, "invoice-4", env)); err != nil {
 		return err
-	}
-	if code != codeUnknown {
-		return fmt.Errorf("the run ended with code %d, and a stop on an unknown outcome is %d", code, codeUnknown)
 	}
 	s.sayf("\nNothing is guessed: the work stands still, and this is what a person sees:\n")
 	if _, err := s.keep(ctx, "resolve"); err != nil {
@@ -209,9 +190,14 @@ func (s *stage) act4(ctx context.Context) error {
 }
 
 // succeeds wants exit code 0.
-func succeeds(code int, err error) error {
-	if err == nil && code != 0 {
-		err = fmt.Errorf("a command of the demo ended with code %d", code)
+func succeeds(code int, err error) error { return ends(0, code, err) }
+
+// stopped wants the exit code of a run that an unknown outcome stopped.
+func stopped(code int, err error) error { return ends(codeUnknown, code, err) }
+
+func ends(want, code int, err error) error {
+	if err == nil && code != want {
+		err = fmt.Errorf("a command of the demo ended with code %d, and its act promises %d", code, want)
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -60,26 +59,24 @@ func NewClient(getenv func(string) string) (*http.Client, error) {
 }
 
 func send(ctx context.Context, client *http.Client, out io.Writer, address, body string) error {
-	for try := 1; try <= tries; try++ {
+	for try := range tries {
 		answer, err := ask(ctx, client, http.MethodPost, address, body)
 		if err == nil {
 			_, _ = fmt.Fprintf(out, "answer: %s\n", oneLine(answer, nil))
 			return nil
 		}
-		_, _ = fmt.Fprintf(out, "no good answer (try %d): %s\n", try, oneLine(answer, err))
+		_, _ = fmt.Fprintf(out, "no good answer (try %d): %s\n", try+1, oneLine(answer, err))
 	}
 	return errors.New("no good answer")
 }
 
 func ask(ctx context.Context, client *http.Client, method, address, body string) (string, error) {
-	r, err := http.NewRequestWithContext(ctx, method, address, io.MultiReader(bytes.NewBufferString(body)))
+	r, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}
-	r.ContentLength = int64(len(body))
-	if body == "" {
-		r.Body = http.NoBody
-	} else {
+	r.GetBody = nil // The transport doesn't try again by itself.
+	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	answer, err := client.Do(r)

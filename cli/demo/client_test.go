@@ -120,18 +120,3 @@ func TestTheScriptTriesAgain(t *testing.T) {
 		})
 	}
 }
-
-func TestOutputIsIndentedByWholeLines(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	i := &indented{w: &out}
-	for _, part := range []string{"a", "b\nc", "\n\nd"} {
-		if _, err := i.Write([]byte(part)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	i.flush()
-	if got := out.String(); got != "    ab\n    c\n    \n    d\n" {
-		t.Errorf("%q", got)
-	}
-}

@@ -1,3 +1,14 @@
+// Package demo plays what keep-proxy is for, on loopback: a bank that commits and drops the connection, a script that tries
+// again, and the bank's own books.
+//
+// The bank and the quote API are servers of package fakes, over real TLS, and count for themselves. The proxy is a process of its
+// own, so that it can be killed. The script knows nothing of keep-proxy. It is sh with curl where both are there, else a client
+// built into the program. Everything is in a temporary folder, which is removed at the end.
+//
+// # Failure
+//
+// Run fails if the books don't show what each act promises, if a command ends with another code, or if the proxy doesn't know
+// again in time. The bank, the proxy and the folder are gone at the end. If the demo is killed, the proxy ends and the folder stays.
 package demo
 
 import (
@@ -97,8 +108,7 @@ func (s *stage) build() error {
 	return s.writeScript()
 }
 
-// configuration is that of the demo's proxy. The runner looks at once instead of
-// after 10 s, which is a matter of patience, not of proof.
+// configuration is that of the demo's proxy. It looks up unknown outcomes at once instead of after 10 s.
 func (s *stage) configuration() string {
 	return fmt.Sprintf(`proxy:
   listen: ["127.0.0.1:0"]
@@ -167,16 +177,6 @@ func (s *stage) books(identity string, want int) error {
 	if got := tally.Effects(identity); got != want {
 		return fmt.Errorf("the bank did %s %d times, and the act promises %d", identity, got, want)
 	}
-	s.sayf("%s: %s.", identity, times(want))
+	s.sayf("%s: %s.", identity, [...]string{"never", "once", "twice"}[want])
 	return nil
-}
-
-func times(n int) string {
-	switch n {
-	case 1:
-		return "once"
-	case 2:
-		return "twice"
-	}
-	return fmt.Sprintf("%d times", n)
 }

@@ -5,11 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -116,30 +115,32 @@ func (p *proxy) stop() error {
 	}
 }
 
-// cleanEnvironment is ours without a proxy, and without what configures another
-// keep-proxy.
+// cleanEnvironment is ours without a proxy, and without what configures another keep-proxy.
 func cleanEnvironment() []string {
-	var out []string
-	for _, line := range os.Environ() {
+	return slices.DeleteFunc(os.Environ(), func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
-		if strings.HasPrefix(name, "KEEP_") || strings.HasSuffix(strings.ToUpper(name), "_PROXY") {
-			continue
-		}
-		out = append(out, line)
-	}
-	return out
+		return strings.HasPrefix(name, "KEEP_") || strings.HasSuffix(strings.ToUpper(name), "_PROXY")
+	})
 }
 
 // command is a command of the play: its output is indented, its code its result.
 func (s *stage) command(ctx context.Context, environ []string, args ...string) (int, error) {
-	out := &indented{w: s.o.Out}
-	defer out.flush()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // Ourselves, or the demo's own script.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTimeout
-	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = append(cleanEnvironment(), environ...)
-	err := cmd.Run()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		s.sayf("    %s", lines.Text())
+	}
+	err = cmd.Wait()
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
@@ -151,51 +152,14 @@ func (s *stage) command(ctx context.Context, environ []string, args ...string) (
 
 // keep runs a command of keep-proxy and shows how it is typed.
 func (s *stage) keep(ctx context.Context, args ...string) (int, error) {
-	s.sayf("  $ keep-proxy %s", strings.Join(quoteAll(args), " "))
+	typed := []string{"keep-proxy"}
+	for _, a := range args {
+		if strings.Contains(a, " ") {
+			a = "'" + a + "'"
+		}
+		typed = append(typed, a)
+	}
+	s.sayf("  $ %s", strings.Join(typed, " "))
 	all := append([]string{s.o.Self, args[0], "--config", s.config}, args[1:]...)
 	return s.command(ctx, nil, all...)
-}
-
-func quoteAll(args []string) []string {
-	out := make([]string, 0, len(args))
-	for _, a := range args {
-		if a == "" || strings.ContainsAny(a, " '\"{}") {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-		out = append(out, a)
-	}
-	return out
-}
-
-// indented sets the output of commands apart.
-type indented struct {
-	mu  sync.Mutex
-	w   io.Writer
-	buf strings.Builder
-}
-
-// Write writes whole lines.
-func (i *indented) Write(b []byte) (int, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.buf.Write(b)
-	text := i.buf.String()
-	cut := strings.LastIndexByte(text, '\n') + 1
-	i.buf.Reset()
-	i.buf.WriteString(text[cut:])
-	i.print(text[:cut])
-	return len(b), nil
-}
-
-func (i *indented) print(text string) {
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		_, _ = fmt.Fprintf(i.w, "    %s\n", lines.Text())
-	}
-}
-
-func (i *indented) flush() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.print(i.buf.String())
-	i.buf.Reset()
 }

@@ -63,20 +63,10 @@ func trusts(file string, shown []*x509.Certificate) bool {
 // detours are settings of clients' own that go before the variables.
 func (s Sandbox) detours(ctx context.Context) Finding {
 	const name = "clients' own settings"
-	var found []string
-	for _, setting := range gitProxies(ctx) {
-		if s.Getenv("HTTPS_PROXY") != setting.value {
-			found = append(found, "git: "+setting.name)
-		}
-	}
-	for _, file := range s.kubeconfigs() {
-		if setsProxy(file) {
-			found = append(found, "kubectl: proxy-url in "+file)
-		}
-	}
-	for _, c := range s.settingFiles() {
-		if setsProxy(c.file) {
-			found = append(found, c.client+": a proxy in "+c.file)
+	found := s.gitProxies(ctx)
+	for _, in := range s.settingFiles() {
+		if text, err := os.ReadFile(in.file); err == nil && proxySetting.Match(text) {
+			found = append(found, in.client+": a proxy in "+in.file)
 		}
 	}
 	found = append(found, s.clientVariables()...)
@@ -111,35 +101,34 @@ func (s Sandbox) clientVariables() []string {
 // settingFile is a file in which a client looks for settings.
 type settingFile struct{ client, file string }
 
-// settingFiles are those of curl, npm and wget, also where another one goes before it: which
-// does depends on the client's version, and on the folder that it is started in.
+// settingFiles are those of kubectl, curl, npm and wget, also where another one goes before it. Which does depends on the
+// client's version, and on the folder that it is started in.
 func (s Sandbox) settingFiles() []settingFile {
 	home := s.Getenv("HOME")
-	var found []settingFile
-	for _, folder := range []string{s.Getenv("CURL_HOME"), s.Getenv("XDG_CONFIG_HOME"), home, below(home, ".config")} {
-		for _, name := range []string{".curlrc", "curlrc"} {
-			found = append(found, settingFile{"curl", below(folder, name)})
+	below := func(folder, name string) string {
+		if folder == "" {
+			return ""
 		}
+		return filepath.Join(folder, name)
+	}
+	var found []settingFile
+	for _, file := range filepath.SplitList(cmp.Or(s.Getenv("KUBECONFIG"), below(home, ".kube/config"))) {
+		found = append(found, settingFile{"kubectl", file})
+	}
+	for _, folder := range []string{s.Getenv("CURL_HOME"), s.Getenv("XDG_CONFIG_HOME"), home, below(home, ".config")} {
+		found = append(found, settingFile{"curl", below(folder, ".curlrc")}, settingFile{"curl", below(folder, "curlrc")})
 	}
 	npm := cmp.Or(s.Getenv("npm_config_userconfig"), s.Getenv("NPM_CONFIG_USERCONFIG"), below(home, ".npmrc"))
 	wget := cmp.Or(s.Getenv("WGETRC"), below(home, ".wgetrc"))
 	return append(found, settingFile{"npm", npm}, settingFile{"npm", ".npmrc"}, settingFile{"wget", wget})
 }
 
-// below is a file in a folder; none without the folder.
-func below(folder, name string) string {
-	if folder == "" {
-		return ""
-	}
-	return filepath.Join(folder, name)
-}
+// proxySetting is a line that names a proxy, or exceptions from it; curl has more words for it.
+var proxySetting = regexp.MustCompile(`(?m)^[\s-]*["']?[\w-]*(proxy(-url|1\.0)?|socks4a?|socks5(-hostname)?)["']?[ \t]*[=: \t]|^[ \t]*-x`)
 
-// gitSetting is one of git's.
-type gitSetting struct{ name, value string }
-
-// gitProxies are the proxies that git is told of, for all or for some servers; none
-// without git. An empty one is git's way to say that there is none: that goes around, too.
-func gitProxies(ctx context.Context) []gitSetting {
+// gitProxies are git's settings of another proxy than the run's, for all or for some servers; none without git. An empty one
+// is git's way to say that there is none: that goes around, too.
+func (s Sandbox) gitProxies(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "git", "config", "--null", "--get-regexp", `^(http|remote)\..*proxy$`)
@@ -148,28 +137,11 @@ func gitProxies(ctx context.Context) []gitSetting {
 	if err != nil {
 		return nil
 	}
-	var all []gitSetting
+	var found []string
 	for entry := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
-		if name, value, ok := strings.Cut(entry, "\n"); ok || name != "" {
-			all = append(all, gitSetting{name, value})
+		if name, value, ok := strings.Cut(entry, "\n"); (ok || name != "") && value != s.Getenv("HTTPS_PROXY") {
+			found = append(found, "git: "+name)
 		}
 	}
-	return all
-}
-
-// kubeconfigs are the files in which kubectl looks.
-func (s Sandbox) kubeconfigs() []string {
-	if files := s.Getenv("KUBECONFIG"); files != "" {
-		return filepath.SplitList(files)
-	}
-	return []string{filepath.Join(s.Getenv("HOME"), ".kube", "config")}
-}
-
-// proxySetting is a line that names a proxy, or exceptions from it; curl has more words for it.
-var proxySetting = regexp.MustCompile(`(?m)^[\s-]*["']?[\w-]*(proxy(-url|1\.0)?|socks4a?|socks5(-hostname)?)["']?[ \t]*[=: \t]|^[ \t]*-x`)
-
-// setsProxy reports whether a file has such a line. One that isn't there has none.
-func setsProxy(file string) bool {
-	text, err := os.ReadFile(file)
-	return err == nil && proxySetting.Match(text)
+	return found
 }

@@ -15,6 +15,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // patience bounds each step towards the proxy, reach each try to get past it.
@@ -104,19 +106,19 @@ func (s Sandbox) variables() Finding {
 
 // through opens a tunnel as a client does, and looks at the certificate inside.
 func (s Sandbox) through(ctx context.Context, proxy *url.URL) []Finding {
-	conn, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", proxy.Host)
-	if err != nil {
+	conn, status, err := tunnel(ctx, proxy)
+	switch {
+	case conn == nil:
 		return []Finding{broken("proxy", err.Error(), "start keep-proxy serve, or let the sandbox's network reach it (proxy.advertise)")}
+	case err != nil:
+		return []Finding{broken("proxy", err.Error(), "is it keep-proxy that listens at "+proxy.Host+"?")}
 	}
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(patience))
-	status, err := connect(conn, proxy)
-	switch {
-	case err != nil:
-		return []Finding{broken("proxy", "no answer to CONNECT: "+err.Error(), "is it keep-proxy that listens at "+proxy.Host+"?")}
-	case status == http.StatusProxyAuthRequired:
+	switch status {
+	case http.StatusOK:
+	case http.StatusProxyAuthRequired:
 		return []Finding{broken("proxy", "it doesn't know the credentials in HTTPS_PROXY", "open a run: keep-proxy run, or keep-proxy env")}
-	case status != http.StatusOK:
+	default:
 		return []Finding{broken("proxy", fmt.Sprintf("CONNECT was answered with %d", status), "is it keep-proxy that listens at "+proxy.Host+"?")}
 	}
 	findings := []Finding{sound("proxy", proxy.Host+" takes our credentials")}
@@ -144,20 +146,17 @@ func credentials(proxy *url.URL) Finding {
 	return sound(name, "the address here holds credentials; for browsers and Java, which send none, open the run with --listener")
 }
 
-// without tries to use the proxy as nobody. Where that is a scope of its own
-// (proxy.unmanaged), a run's end isn't one for who leaves its credentials out.
+// without tries to use the proxy as nobody. Where that is a scope of its own (proxy.unmanaged), a script can go on after the
+// end of its run without its credentials.
 func (s Sandbox) without(ctx context.Context, proxy *url.URL) Finding {
 	const name = "without the run"
-	conn, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", proxy.Host)
-	if err != nil {
-		return unknown(name, err.Error(), "see what is said of the proxy")
+	conn, status, err := tunnel(ctx, &url.URL{Host: proxy.Host})
+	if conn != nil {
+		_ = conn.Close()
 	}
-	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(patience))
-	status, err := connect(conn, &url.URL{Host: proxy.Host})
 	switch {
 	case err != nil:
-		return unknown(name, "no answer to CONNECT without credentials: "+err.Error(), "see what is said of the proxy")
+		return unknown(name, "without credentials: "+err.Error(), "see what is said of the proxy")
 	case status == http.StatusProxyAuthRequired:
 		return sound(name, "the proxy takes nothing without its credentials")
 	}
@@ -165,20 +164,25 @@ func (s Sandbox) without(ctx context.Context, proxy *url.URL) Finding {
 		"leave proxy.unmanaged out, or give this sandbox a proxy without it")
 }
 
-func connect(conn net.Conn, proxy *url.URL) (status int, err error) {
+// tunnel asks a proxy for a tunnel. The connection is nil if there is none.
+func tunnel(ctx context.Context, proxy *url.URL) (conn net.Conn, status int, err error) {
+	if conn, err = (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", proxy.Host); err != nil {
+		return nil, 0, err
+	}
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	r := &http.Request{Method: http.MethodConnect, Host: probeHost + ":443", URL: &url.URL{Host: probeHost + ":443"}, Header: http.Header{}}
 	if proxy.User != nil {
 		password, _ := proxy.User.Password()
 		r.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(proxy.User.Username()+":"+password)))
 	}
-	if err := r.Write(conn); err != nil {
-		return 0, err
+	var resp *http.Response
+	if err = r.Write(conn); err == nil {
+		resp, err = http.ReadResponse(bufio.NewReader(conn), r) //nolint:bodyclose // The body of a tunnel's answer is the tunnel itself.
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), r) //nolint:bodyclose // The body of a tunnel's answer is the tunnel itself.
 	if err != nil {
-		return 0, err
+		return conn, 0, fmt.Errorf("no answer to CONNECT: %w", err)
 	}
-	return resp.StatusCode, nil
+	return conn, resp.StatusCode, nil
 }
 
 // past tries to connect to a target directly.
@@ -201,15 +205,13 @@ const tokenName = "operator's token"
 
 // hidden wants a file not to be readable here. One that isn't here at all may be elsewhere.
 func hidden(file string) Finding {
-	f, err := os.Open(file)
-	switch {
+	switch err := unix.Access(file, unix.R_OK); {
 	case errors.Is(err, fs.ErrNotExist):
 		return unknown(tokenName, file+" isn't in here; that is sound if it is where the proxy keeps its token",
 			"name the proxy's folder with --data-dir, if it is another")
 	case err != nil:
 		return sound(tokenName, file+" can't be read in here")
 	}
-	_ = f.Close()
 	return broken(tokenName, file+" can be read in here: a script could answer its own unknowns",
 		"run the command as another user (keep-proxy run --user), or in a sandbox that doesn't see the file")
 }
@@ -217,11 +219,9 @@ func hidden(file string) Finding {
 // handed tells of a token that the environment names. Its role isn't known here.
 func handed(file string) Finding {
 	const name = "token of the environment"
-	f, err := os.Open(file)
-	if err != nil {
+	if unix.Access(file, unix.R_OK) != nil {
 		return sound(name, file+" can't be read in here")
 	}
-	_ = f.Close()
 	return advice(name, file+" can be read in here: unless it is of the role host, a script could answer its own unknowns",
 		"let it be one of the role host (admin.tokens)")
 }

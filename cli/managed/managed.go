@@ -1,3 +1,9 @@
+// Package managed puts one managed run around one command: it keeps the run alive, ends the command when the run has ended,
+// finishes the run when the command has, and says in an exit code what became of both.
+//
+// Failure behaviour: a proxy that can't be asked doesn't end the command, which gets nothing through it meanwhile. The run
+// then ends by its time limit. A run that can't be finished as done is never reported as a success, whatever the command
+// returned.
 package managed
 
 import (
@@ -18,7 +24,7 @@ type API interface {
 	Heartbeat(ctx context.Context, id string, h wire.Heartbeat) (*wire.Run, error)
 	FinishRun(ctx context.Context, id string, f wire.FinishRun) (*wire.Run, error)
 	Mutation(ctx context.Context, id string) (*wire.Mutation, error)
-	Mutations(ctx context.Context, f client.MutationFilter) (*wire.List[wire.Mutation], error)
+	Mutations(ctx context.Context, f client.Filter) (*wire.List[wire.Mutation], error)
 }
 
 // Process is the command.
@@ -37,15 +43,9 @@ type Session struct {
 	TTL time.Duration
 	// KeepOpen leaves the item open although the command succeeded.
 	KeepOpen bool
-	// Poll is how often the run is looked at (default 200 ms).
-	Poll time.Duration
-	// Patience is how long a proxy that can't be asked is given to come back, when
-	// the run is to be finished (default 15 s).
-	Patience time.Duration
 	// Say tells a person what happens.
 	Say func(format string, args ...any)
-	// Words are what an error of the API is told by (default its own): the API's refusals name
-	// its addresses, not commands.
+	// Words are what an error of the API is told by: its refusals name its addresses, not commands.
 	Words func(error) string
 
 	// failing says that a mutation had failed when the command ended, and was not made
@@ -56,11 +56,13 @@ type Session struct {
 	asked bool
 }
 
-// Defaults of Session; callTimeout bounds one look.
 const (
-	defaultPoll     = 200 * time.Millisecond
-	defaultPatience = 15 * time.Second
-	callTimeout     = 10 * time.Second
+	// poll is how often the run is looked at.
+	poll = 200 * time.Millisecond
+	// patience is how long a proxy that can't be asked is given to come back, when the run is to be finished.
+	patience = 15 * time.Second
+	// callTimeout bounds one look.
+	callTimeout = 10 * time.Second
 	// tellAfter is how long what is being sent is waited for in silence.
 	tellAfter = time.Second
 )
@@ -68,9 +70,9 @@ const (
 // Watch returns when the command has ended. Signals are handed on to it. When the
 // run ends first, the command is ended.
 func (s *Session) Watch(ctx context.Context, p Process, signals <-chan syscall.Signal) {
-	poll := time.NewTicker(s.poll())
-	defer poll.Stop()
-	beat := time.NewTicker(s.beat())
+	look := time.NewTicker(poll)
+	defer look.Stop()
+	beat := time.NewTicker(Beat(s.Run))
 	defer beat.Stop()
 	for {
 		select {
@@ -83,8 +85,8 @@ func (s *Session) Watch(ctx context.Context, p Process, signals <-chan syscall.S
 			_ = s.call(ctx, func(ctx context.Context) (*wire.Run, error) {
 				return s.API.Heartbeat(ctx, s.Run.ID, wire.Heartbeat{TTL: wire.Duration(s.TTL)})
 			})
-		case <-poll.C:
-			if s.look(ctx); Ended(s.Run.State) {
+		case <-look.C:
+			if _ = s.read(ctx); Ended(s.Run.State) {
 				s.Say("the run is over (%s): %s; ending the command", s.Run.State, strings.TrimSuffix(s.Run.Reason, "."))
 				p.Stop()
 				return
@@ -93,22 +95,10 @@ func (s *Session) Watch(ctx context.Context, p Process, signals <-chan syscall.S
 	}
 }
 
-func (s *Session) poll() time.Duration {
-	if s.Poll == 0 {
-		return defaultPoll
-	}
-	return s.Poll
-}
+// Beat is how often a run's heartbeat is sent: a third of its time limit.
+func Beat(r wire.Run) time.Duration { return max(r.ExpiresAt.Sub(r.OpenedAt)/3, 100*time.Millisecond) }
 
-// beat is a third of the run's time limit.
-func (s *Session) beat() time.Duration {
-	limit := s.Run.ExpiresAt.Sub(s.Run.OpenedAt)
-	return max(limit/3, 100*time.Millisecond)
-}
-
-// look reads the run again. One that can't be read stays as it was.
-func (s *Session) look(ctx context.Context) { _ = s.read(ctx) }
-
+// read reads the run again. One that can't be read stays as it was.
 func (s *Session) read(ctx context.Context) error {
 	return s.call(ctx, func(ctx context.Context) (*wire.Run, error) { return s.API.Run(ctx, s.Run.ID) })
 }
@@ -129,7 +119,7 @@ func (s *Session) call(ctx context.Context, ask func(context.Context) (*wire.Run
 // A proxy that can't be asked is given some time to come back.
 func (s *Session) Finish(ctx context.Context, code int) Verdict {
 	err := s.persist(ctx, func() error { return s.finish(ctx, code) })
-	s.look(ctx)
+	_ = s.read(ctx)
 	if err == nil && !s.failing && (code == 0) == (s.Run.State == stateFinished) {
 		v := Verdict{Code: code, Run: s.Run.ID, State: s.Run.State, Class: s.Run.Class, Reason: s.Run.Reason, Mutation: s.Run.Cause}
 		if code == 0 {
@@ -139,65 +129,36 @@ func (s *Session) Finish(ctx context.Context, code int) Verdict {
 	}
 	v := Judge(&s.Run, s.cause(ctx))
 	if err != nil && v.Reason == "" {
-		v.Reason = s.words(err)
+		v.Reason = s.Words(err)
 	}
-	s.letGo(ctx)
+	if !Ended(s.Run.State) { // Else its item would be busy until the time limit.
+		_ = s.call(ctx, func(ctx context.Context) (*wire.Run, error) {
+			return s.API.FinishRun(ctx, s.Run.ID, wire.FinishRun{Outcome: "failed"})
+		})
+	}
 	return v
 }
 
-func (s *Session) words(err error) string {
-	if s.Words == nil {
-		return err.Error()
-	}
-	return s.Words(err)
-}
-
-// letGo ends a run that could not be finished as done, so that its item isn't busy
-// until its time limit is over.
-func (s *Session) letGo(ctx context.Context) {
-	if Ended(s.Run.State) {
-		return
-	}
-	_ = s.call(ctx, func(ctx context.Context) (*wire.Run, error) {
-		return s.API.FinishRun(ctx, s.Run.ID, wire.FinishRun{Outcome: "failed"})
-	})
-}
-
-// persist tries again while the API can't be asked: for patience from the first
-// failure on, or until ctx ends. The API's own refusals are answers.
+// persist tries again while the API can't be asked: for patience from the first failure on, or until ctx ends. The API's own
+// refusals are answers.
 func (s *Session) persist(ctx context.Context, try func() error) error {
-	poll := time.NewTicker(s.poll())
-	defer poll.Stop()
-	var over <-chan time.Time
+	var over time.Time
 	for {
 		err := try()
-		if _, refused := errors.AsType[*client.Problem](err); err == nil || refused || errors.Is(err, errOver) {
-			return err
-		}
-		if ctx.Err() != nil {
+		if err == nil || answered(err) || errors.Is(err, errOver) || ctx.Err() != nil {
 			return err // Who hurries says nothing about the proxy.
 		}
-		if over == nil {
-			patience := time.NewTimer(s.patience())
-			defer patience.Stop()
-			over = patience.C
-			s.Say("the proxy can't be asked; trying for %s to finish the run", s.patience())
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-over:
+		switch now := time.Now(); {
+		case over.IsZero():
+			over = now.Add(patience)
+			s.Say("the proxy can't be asked; trying for %s to finish the run", patience)
+		case !now.Before(over):
 			return fmt.Errorf("the proxy can't be asked what became of run %s: %w", s.Run.ID, err)
-		case <-poll.C:
+		}
+		if pause(ctx, poll) != nil {
+			return err
 		}
 	}
-}
-
-func (s *Session) patience() time.Duration {
-	if s.Patience == 0 {
-		return defaultPatience
-	}
-	return s.Patience
 }
 
 // errOver says that the run had ended before it could be finished.
@@ -236,10 +197,8 @@ func (s *Session) finish(ctx context.Context, code int) error {
 
 // awaitSending returns when nothing of the run is being sent.
 func (s *Session) awaitSending(ctx context.Context) error {
-	poll := time.NewTicker(s.poll())
-	defer poll.Stop()
 	for began, said := time.Now(), false; ; {
-		list, err := s.API.Mutations(ctx, client.MutationFilter{Run: s.Run.ID, States: []string{"in_flight"}})
+		list, err := s.API.Mutations(ctx, client.Filter{Run: s.Run.ID, States: []string{"in_flight"}})
 		if err != nil {
 			return err
 		}
@@ -250,17 +209,14 @@ func (s *Session) awaitSending(ctx context.Context) error {
 			said = true
 			s.Say("the command has ended while something was being sent; waiting until it is known what became of that")
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("a signal came while run %s was still sending: %w", s.Run.ID, ctx.Err())
-		case <-poll.C:
+		if err := pause(ctx, poll); err != nil {
+			return fmt.Errorf("a signal came while run %s was still sending: %w", s.Run.ID, err)
 		}
 	}
 }
 
-// cause reads the mutation that the run names, else one of its own that keeps it
-// from finishing, one whose end isn't known ahead of one that failed: that one's answer may
-// have been delivered. It is nil if there is none, or if it can't be read.
+// cause reads the mutation that the run names, else one of its own that keeps it from finishing: one whose end isn't known before
+// one that failed, whose answer may have been delivered. It is nil if there is none, or if it can't be read.
 func (s *Session) cause(ctx context.Context) *wire.Mutation {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
@@ -271,7 +227,7 @@ func (s *Session) cause(ctx context.Context) *wire.Mutation {
 		return nil
 	}
 	for _, states := range [][]string{openStates, {"failed"}} {
-		list, err := s.API.Mutations(ctx, client.MutationFilter{Run: s.Run.ID, States: states})
+		list, err := s.API.Mutations(ctx, client.Filter{Run: s.Run.ID, States: states})
 		if err != nil {
 			return nil
 		}

@@ -101,7 +101,7 @@ func (f *fakeAPI) Mutation(_ context.Context, id string) (*wire.Mutation, error)
 	return nil, errors.New("no such mutation")
 }
 
-func (f *fakeAPI) Mutations(_ context.Context, q client.MutationFilter) (*wire.List[wire.Mutation], error) {
+func (f *fakeAPI) Mutations(_ context.Context, q client.Filter) (*wire.List[wire.Mutation], error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.down != nil {
@@ -144,7 +144,7 @@ func session(api API) *Session {
 	opened := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return &Session{
 		API: api, Run: wire.Run{ID: "r1", State: stateRunning, OpenedAt: opened, ExpiresAt: opened.Add(time.Minute)},
-		Say: func(string, ...any) {},
+		Say: func(string, ...any) {}, Words: func(err error) string { return err.Error() },
 	}
 }
 
@@ -346,8 +346,8 @@ func TestAProxyThatStaysAwayIsNoSuccess(t *testing.T) {
 		if v.Code != CodeUnknown || !strings.Contains(v.Reason, "connection refused") || !strings.Contains(v.Reason, "can't be asked") {
 			t.Errorf("verdict %+v, want %d and the cause", v, CodeUnknown)
 		}
-		if waited := time.Since(began); waited < defaultPatience || waited > 2*defaultPatience {
-			t.Errorf("it was tried for %s, want about %s", waited, defaultPatience)
+		if waited := time.Since(began); waited < patience || waited > 2*patience {
+			t.Errorf("it was tried for %s, want about %s", waited, patience)
 		}
 	})
 }

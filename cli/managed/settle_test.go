@@ -76,8 +76,8 @@ func TestReconciliationIsWaitedForAndPeopleAreNot(t *testing.T) {
 		waits time.Duration
 	}{
 		{"nothing to wait for", []wire.Status{standing()}, time.Hour, Standing{}, 0},
-		{"settled meanwhile", []wire.Status{pending, pending, standing()}, time.Hour, Standing{}, 2 * defaultPoll},
-		{"given up meanwhile", []wire.Status{pending, person}, time.Hour, Standing{Waiting: 1}, defaultPoll},
+		{"settled meanwhile", []wire.Status{pending, pending, standing()}, time.Hour, Standing{}, 2 * poll},
+		{"given up meanwhile", []wire.Status{pending, person}, time.Hour, Standing{Waiting: 1}, poll},
 		{"only a person can", []wire.Status{person}, time.Hour, Standing{Waiting: 1}, 0},
 		{"not settled in time", []wire.Status{pending}, 3 * time.Second, Standing{Pending: 1}, 3 * time.Second},
 		{"not to be waited for at all", []wire.Status{pending}, 0, Standing{Pending: 1}, 0},

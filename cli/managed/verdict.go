@@ -60,22 +60,19 @@ const (
 // Ended reports whether a run is over. An unknown state is.
 func Ended(state string) bool { return state != stateRunning && state != stateFailing }
 
-// openStates are those of a mutation whose end isn't known: its outcome is unknown, or it was
-// accepted and is followed. The run waited for its own sendings: what is left in flight isn't
-// its own.
+// openStates are those of a mutation whose end isn't known: its outcome is unknown, or it was accepted and is followed. The run
+// waited for its own sendings: what is left in flight isn't its own.
 var openStates = []string{"needs_reconcile", "indeterminate", "in_flight"}
 
 // Judge says with which code a run ends that did not finish:
 //
 //  1. it caused an unknown outcome: CodeUnknown;
 //  2. it waits for a person: CodeAttention;
-//  3. it was refused because of a stop, or still has a mutation whose end isn't
-//     known: CodeUnknown;
+//  3. it was refused because of a stop, or has a mutation whose end isn't known: CodeUnknown;
 //  4. it was aborted: CodeAborted.
 //
-// cause is the mutation that the run names, or that keeps it from finishing; nil for none or
-// one that can't be read. A state that isn't known is CodeUnknown, the code that asks for most
-// care, and an unknown end without a class is indeterminate.
+// cause is the mutation that the run names, or that keeps it from finishing; nil for none or one that can't be read. A state that
+// isn't known is CodeUnknown, which asks for most care. An unknown end without a class is indeterminate.
 func Judge(run *wire.Run, cause *wire.Mutation) Verdict {
 	v := Verdict{Code: CodeUnknown, Run: run.ID, State: run.State, Class: run.Class, Reason: run.Reason, Mutation: run.Cause}
 	if cause != nil {
@@ -110,9 +107,8 @@ func retrySense(code int, class string) Retry {
 	return RetryNo
 }
 
-// stopped reports whether an aborted run was refused because of another mutation's
-// unknown outcome: it is of class transient, and names a mutation that did not
-// fail. That mutation may have been settled since.
+// stopped reports whether an aborted run was refused because of another mutation's unknown outcome, which may have been settled
+// since: it is of class transient, and names a mutation that did not fail.
 func stopped(run *wire.Run, cause *wire.Mutation) bool {
 	return run.Class == "transient" && cause != nil && cause.State != "failed"
 }

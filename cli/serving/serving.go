@@ -1,6 +1,25 @@
+// Package serving tells commands of one data folder about the proxy that serves it.
+//
+// A serving process announces itself in the file serving.json, and holds a lock on that file as long as it lives. A file whose
+// lock is free was left by a process that was killed, and counts as none. Its process id and its port may be another program's
+// by now, which must not be sent the operator's token.
+//
+// A proxy that a run embeds must stay until the last run that joined it has ended. Every run holds the folder shared (Join)
+// while it lives. When its own work is over, the embedding one takes the folder alone (Participant.Last). That waits for all
+// others; only then it stops serving. The kernel releases the locks of a process however it ends.
+//
+// # Failure
+//
+// An announcement that is held and can't be read is an error, never "nobody serves". A lock that can't be taken is an error,
+// unless somebody holds it, and nothing is started. The ledger's own lock keeps two apart that both find nobody.
+//
+// # Caveats
+//
+// Locks are advisory (flock), so the folder must be on a local disk.
 package serving
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +28,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // FileName is the announcement's name in the data folder.
@@ -45,8 +65,8 @@ func Announce(dir string, s State) (*Announcement, error) {
 	if err != nil {
 		return nil, fmt.Errorf("announce the proxy: %w", err)
 	}
-	err = write(f, s)
 	name := filepath.Join(dir, FileName)
+	err = errors.Join(flock(f, syscall.LOCK_EX|syscall.LOCK_NB), json.NewEncoder(f).Encode(s))
 	if err == nil {
 		err = os.Rename(f.Name(), name) //nolint:gosec // The operator names the data folder.
 	}
@@ -56,31 +76,13 @@ func Announce(dir string, s State) (*Announcement, error) {
 	return &Announcement{file: f, name: name}, nil
 }
 
-func write(f *os.File, s State) error {
-	if err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return err
-	}
-	return json.NewEncoder(f).Encode(s)
-}
-
-// Withdraw removes the announcement, if it is still this one.
+// Withdraw removes the announcement, if a later process didn't replace it.
 func (a *Announcement) Withdraw() error {
-	var err error
-	if a.stands() {
+	ours, err := a.file.Stat()
+	if there, statErr := os.Stat(a.name); err == nil && statErr == nil && os.SameFile(ours, there) {
 		err = os.Remove(a.name)
 	}
 	return errors.Join(err, a.file.Close())
-}
-
-// stands reports whether the folder's announcement is this one: a later process
-// may have replaced it.
-func (a *Announcement) stands() bool {
-	ours, err := a.file.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := os.Stat(a.name)
-	return err == nil && os.SameFile(ours, there)
 }
 
 // Find returns the State of the process that serves a data folder, nil if none
@@ -112,6 +114,59 @@ func flock(f *os.File, how int) error {
 	for {
 		if err := syscall.Flock(int(f.Fd()), how); !errors.Is(err, syscall.EINTR) {
 			return err
+		}
+	}
+}
+
+// runsFile is the lock that the runs of a data folder share.
+const runsFile = "runs.lock"
+
+// lockPoll is how often a lock that another process holds is tried again.
+const lockPoll = 50 * time.Millisecond
+
+// Participant is one run's share in a data folder. It ends with Leave, or with the process.
+type Participant struct{ file *os.File }
+
+// Join takes a share in a data folder, which must exist. It waits while an
+// embedding process is about to stop, until ctx ends.
+func Join(ctx context.Context, dir string) (*Participant, error) {
+	f, err := os.OpenFile(filepath.Join(dir, runsFile), os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // The operator names the data folder.
+	if err != nil {
+		return nil, fmt.Errorf("join the runs of %s: %w", dir, err)
+	}
+	p := &Participant{f}
+	if err := p.lock(ctx, syscall.LOCK_SH); err != nil {
+		return nil, errors.Join(fmt.Errorf("join the runs of %s: %w", dir, err), f.Close())
+	}
+	return p, nil
+}
+
+// Last waits until no other run has a share, and keeps new ones from joining
+// until Leave.
+func (p *Participant) Last(ctx context.Context) error {
+	// flock(2) converts by letting go first: two that both want to be alone must
+	// not wait for each other.
+	if err := p.lock(ctx, syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("wait for the runs that joined: %w", err)
+	}
+	return nil
+}
+
+// Leave gives the share back.
+func (p *Participant) Leave() { _ = p.file.Close() }
+
+func (p *Participant) lock(ctx context.Context, how int) error {
+	poll := time.NewTicker(lockPoll)
+	defer poll.Stop()
+	for {
+		err := flock(p.file, how|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-poll.C:
 		}
 	}
 }

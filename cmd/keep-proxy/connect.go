@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -25,14 +26,20 @@ const (
 	rootsVariable = "KEEP_ADMIN_CA_FILE"
 )
 
-// stopTimeout bounds the orderly end of a program that has nothing in flight.
-const stopTimeout = 30 * time.Second
+const (
+	// stopTimeout bounds the orderly end of a program that has nothing in flight.
+	stopTimeout = 30 * time.Second
+	// tellAfter is how long other runs are waited for in silence.
+	tellAfter = time.Second
+)
 
 // adminFlags are the flags by which a command finds the admin API.
 type adminFlags struct {
 	settings
 
 	url string
+	// anonymous leaves the token out, for answers that need none.
+	anonymous bool
 }
 
 func (a *adminFlags) bind(cmd *cobra.Command) {
@@ -41,12 +48,7 @@ func (a *adminFlags) bind(cmd *cobra.Command) {
 }
 
 // explicit is the address that a flag or a variable names; empty for neither.
-func (a *adminFlags) explicit() string {
-	if a.url != "" {
-		return a.url
-	}
-	return os.Getenv(adminVariable)
-}
+func (a *adminFlags) explicit() string { return cmp.Or(a.url, os.Getenv(adminVariable)) }
 
 // connection is an admin API to ask. Close it.
 type connection struct {
@@ -59,82 +61,91 @@ type connection struct {
 	release func() error
 }
 
-// connect finds the API: a named one, that of the data folder's proxy, or one of
-// its own on the stopped ledger.
-func (a *adminFlags) connect(cmd *cobra.Command) (*connection, error) {
+// Close ends the connection and what was opened for it.
+func (c *connection) Close() error {
+	c.Client.Close()
+	if c.release == nil {
+		return nil
+	}
+	return c.release()
+}
+
+// with connects to a named API, that of the data folder's proxy, or one of its own on the stopped ledger. It closes the
+// connection after the work.
+func (a *adminFlags) with(cmd *cobra.Command, work func(context.Context, *connection) error) error {
 	c, err := a.load(cmd)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return app.WhileLocked(cmd.Context(), always, func() (*connection, error) {
+	conn, err := app.WhileLocked(cmd.Context(), always, func() (*connection, error) {
 		running, err := a.running(c)
 		if err != nil || running != nil {
 			return running, err
 		}
 		return openStopped(cmd, c)
 	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(cmd.Context(), conn), conn.Close())
 }
 
-// always is worth a try: whoever has the ledger is about to announce itself, or to leave.
+// always tries again: whoever has the ledger is about to announce itself, or to leave.
 func always() bool { return true }
 
-// running connects to a running proxy; nil if there is none.
+// running connects to a running proxy, where it was named, else where the data folder says; nil if there is none.
 func (a *adminFlags) running(c config.Config) (*connection, error) {
 	if url := a.explicit(); url != "" {
-		return dial(c, url, tokenFile(c), nil)
+		return a.dial(c, url, nil)
 	}
 	state, err := serving.Find(c.Ledger.Dir)
 	if err != nil || state == nil {
 		return nil, err
 	}
-	return dial(c, state.Admin, tokenOf(state), state)
+	return a.dial(c, state.Admin, state)
 }
 
 // reach connects to a running proxy, without which the command refuses.
-func (a *adminFlags) reach(cmd *cobra.Command) (*connection, error) {
-	c, err := a.load(cmd)
-	if err != nil {
-		return nil, err
+func (a *adminFlags) reach(cmd *cobra.Command) (conn *connection, err error) {
+	var c config.Config
+	if !a.anonymous || a.explicit() == "" { // Else nothing of the configuration is needed.
+		if c, err = a.load(cmd); err != nil {
+			return nil, err
+		}
 	}
-	conn, err := a.running(c)
+	conn, err = a.running(c)
 	if err == nil && conn == nil {
-		err = noProxy(cmd, c)
+		err = fmt.Errorf("%s: no proxy runs for %s; start one with keep-proxy serve, or name its API with --admin", cmd.Name(), c.Ledger.Dir)
 	}
 	return conn, err
 }
 
-func noProxy(cmd *cobra.Command, c config.Config) error {
-	return fmt.Errorf("%s: no proxy runs for %s; start one with keep-proxy serve, or name its API with --admin", cmd.Name(), c.Ledger.Dir)
-}
-
-// tokenOf is the file of the token for the proxy of a data folder: one that a variable names is meant
-// to be used, as it may do less than the operator's. Runs that share the proxy of one of them
-// go by its own.
-func tokenOf(state *serving.State) string {
-	if name := os.Getenv(tokenVariable); name != "" && !state.Embedded {
-		return name
-	}
-	return state.TokenFile
-}
-
-// tokenFile is where the operator's token is read from.
-func tokenFile(c config.Config) string {
-	if name := os.Getenv(tokenVariable); name != "" {
-		return name
+// tokenFile is where the operator's token is read from: the file of a variable, as it may do less than the operator's, else
+// that of the proxy. Runs that share the proxy of one of them go by its own.
+func tokenFile(c config.Config, state *serving.State) string {
+	named := os.Getenv(tokenVariable)
+	switch {
+	case named != "" && (state == nil || !state.Embedded):
+		return named
+	case state != nil:
+		return state.TokenFile
 	}
 	return c.Admin.TokenFile
 }
 
-func dial(c config.Config, url, file string, state *serving.State) (*connection, error) {
-	token, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("operator's token: %w; name its file with %s", err, tokenVariable)
-	}
+// dial connects to the API at an address; state is that of the data folder's proxy, nil for any other.
+func (a *adminFlags) dial(c config.Config, url string, state *serving.State) (*connection, error) {
 	found, err := endpoint(url, state)
 	if err != nil {
 		return nil, err
 	}
-	found.Token = string(token)
+	if !a.anonymous {
+		token, err := os.ReadFile(tokenFile(c, state))
+		if err != nil {
+			return nil, fmt.Errorf("operator's token: %w; name its file with %s", err, tokenVariable)
+		}
+		found.Token = string(token)
+	}
 	made, err := client.New(found)
 	if err != nil {
 		return nil, err
@@ -142,9 +153,8 @@ func dial(c config.Config, url, file string, state *serving.State) (*connection,
 	return &connection{Client: made, config: c, state: state}, nil
 }
 
-// endpoint is an API without a token. One of the data folder shows the certificate that
-// its proxy was configured with; any other, one that the system's roots know, or those
-// in the file that a variable names.
+// endpoint is an API without a token. One of the data folder shows the certificate that its proxy was configured with; any
+// other, one that the system's roots know, or those in the file that a variable names.
 func endpoint(url string, state *serving.State) (client.Config, error) {
 	found := client.Config{URL: url}
 	if state != nil {
@@ -168,35 +178,36 @@ func endpoint(url string, state *serving.State) (client.Config, error) {
 
 // openStopped opens the ledger of a data folder that nobody serves.
 func openStopped(cmd *cobra.Command, c config.Config) (*connection, error) {
-	ctx := cmd.Context()
 	if _, err := os.Stat(app.LedgerDir(c)); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("no proxy runs for %s, and it holds no ledger: if it held one, mount or restore that before anything is started; "+
 			"else start one with keep-proxy serve, or name its API with --admin", c.Ledger.Dir)
 	}
-	c = app.Embedded(c)
-	opened, err := app.New(ctx, app.Options{
-		Config: c, Version: version(), Log: quietLog(c.Log, cmd.ErrOrStderr()), Note: func(string) {},
-	})
+	ctx := cmd.Context()
+	a, conn, err := startHere(ctx, cmd, c, app.Options{Note: func(string) {}}, (*app.App).StartAdmin)
 	if err != nil {
 		return nil, err
 	}
-	if err := opened.StartAdmin(ctx); err != nil {
-		return nil, err
-	}
-	made, err := opened.Client()
-	if err != nil {
-		return nil, errors.Join(err, stop(ctx, opened))
-	}
-	return &connection{Client: made, config: c, release: func() error { return stop(ctx, opened) }}, nil
+	conn.release = func() error { return stop(ctx, a) }
+	return conn, nil
 }
 
-// Close lets the connection and what was opened for it go.
-func (c *connection) Close() error {
-	c.Client.Close()
-	if c.release == nil {
-		return nil
+// startHere starts a program in this process, and connects to it.
+func startHere(
+	ctx context.Context, cmd *cobra.Command, c config.Config, o app.Options, start func(*app.App, context.Context) error,
+) (*app.App, *connection, error) {
+	o.Config, o.Version, o.Log = app.Embedded(c), version(), quietLog(c.Log, cmd.ErrOrStderr())
+	a, err := app.New(ctx, o)
+	if err != nil {
+		return nil, nil, err
 	}
-	return c.release()
+	if err := start(a, ctx); err != nil {
+		return nil, nil, err
+	}
+	made, err := a.Client()
+	if err != nil {
+		return nil, nil, errors.Join(err, stop(ctx, a))
+	}
+	return a, &connection{Client: made, config: o.Config}, nil
 }
 
 // stop ends a program that has nothing in flight, whoever hurries.
@@ -206,17 +217,101 @@ func stop(ctx context.Context, a *app.App) error {
 	return a.Stop(ctx)
 }
 
-// with connects, and closes after the work.
-func (a *adminFlags) with(cmd *cobra.Command, work func(context.Context, *connection) error) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	return errors.Join(work(cmd.Context(), c), c.Close())
+// host is the proxy that a run goes through: a running one, or one that this process embeds.
+type host struct {
+	*connection
+
+	// embedded says that a run holds the proxy, this one or another.
+	embedded bool
+	// share keeps an embedded proxy from ending; nil with any other.
+	share *serving.Participant
+	// own and announced are set if this process embeds it.
+	own       *app.App
+	announced *serving.Announcement
 }
 
-// ensureDir makes the data folder, since locks are taken in it before the ledger
-// is opened.
+// host finds the proxy, joins another run's, or embeds one.
+func (a *adminFlags) host(ctx context.Context, cmd *cobra.Command, c config.Config) (*host, error) {
+	if url := a.explicit(); url != "" {
+		made, err := a.dial(c, url, nil)
+		if err != nil {
+			return nil, err
+		}
+		return &host{connection: made}, nil
+	}
+	if err := ensureDir(c); err != nil {
+		return nil, err
+	}
+	return app.WhileLocked(ctx, always, func() (*host, error) { return a.joinOrEmbed(ctx, cmd, c) })
+}
+
+// joinOrEmbed takes a share first: what is found then can't end before it is used.
+func (a *adminFlags) joinOrEmbed(ctx context.Context, cmd *cobra.Command, c config.Config) (h *host, err error) {
+	share, err := serving.Join(ctx, c.Ledger.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if h == nil || !h.embedded {
+			share.Leave()
+		} else {
+			h.share = share
+		}
+	}()
+	state, err := serving.Find(c.Ledger.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if state == nil {
+		return a.embed(ctx, cmd, c)
+	}
+	made, err := a.dial(c, state.Admin, state)
+	if err != nil {
+		return nil, err
+	}
+	return &host{connection: made, embedded: state.Embedded}, nil
+}
+
+// embed starts a proxy in this process.
+func (a *adminFlags) embed(ctx context.Context, cmd *cobra.Command, c config.Config) (*host, error) {
+	note := func(text string) { saying(cmd.ErrOrStderr())("%s", text) }
+	own, conn, err := startHere(ctx, cmd, c, app.Options{Note: note, Trace: true, Flags: a.anywhere()}, (*app.App).Start)
+	if err != nil {
+		return nil, err
+	}
+	announced, err := serving.Announce(c.Ledger.Dir, stateOf(own, conn.config, true))
+	if err != nil {
+		conn.Client.Close()
+		return nil, errors.Join(err, stop(ctx, own))
+	}
+	return &host{connection: conn, embedded: true, own: own, announced: announced}, nil
+}
+
+// leave ends the use of the proxy. One that this process embeds ends with the last run that joined it, which is told by
+// waits. A person who can't wait ends it, and with it their runs.
+func (h *host) leave(ctx context.Context, waits func()) error {
+	h.Client.Close()
+	if h.share == nil {
+		return nil
+	}
+	defer h.share.Leave()
+	if h.own == nil {
+		return nil
+	}
+	silent, cancel := context.WithTimeout(ctx, tellAfter)
+	defer cancel()
+	err := h.share.Last(silent)
+	if errors.Is(err, context.DeadlineExceeded) {
+		waits()
+		err = h.share.Last(ctx)
+	}
+	if ctx.Err() != nil {
+		err = nil
+	}
+	return errors.Join(err, h.announced.Withdraw(), stop(ctx, h.own))
+}
+
+// ensureDir makes the data folder, since locks are taken in it before the ledger is opened.
 func ensureDir(c config.Config) error {
 	if err := os.MkdirAll(c.Ledger.Dir, 0o700); err != nil {
 		return fmt.Errorf("data folder: %w; choose another with --data-dir", err)
@@ -224,14 +319,13 @@ func ensureDir(c config.Config) error {
 	return nil
 }
 
-// shown is a path as a person may type it: below the working folder it is
-// relative.
+// shown is a path as a person may type it: relative below the working folder.
 func shown(path string) string {
 	dir, err := os.Getwd()
 	if err != nil {
 		return path
 	}
-	// Nobody works in the root: a path is told whole to the log of a service, which starts there.
+	// Nobody works in the root. A service starts there, and its log tells the whole path.
 	if short, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(short) && filepath.Dir(dir) != dir {
 		return short
 	}

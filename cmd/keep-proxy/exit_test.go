@@ -32,7 +32,7 @@ func TestErrorsBecomeCodesInOnePlace(t *testing.T) {
 		{"a code without a word", quietly(75), 75, ""},
 		{"success without a word", quietly(0), codeOK, ""},
 		{"a command that isn't there", &child.StartError{Code: child.CodeNotFound, Err: cause}, 127, "cause"},
-		{"one that was told", &toldError{noRun(cause)}, managed.CodeNoRun, ""},
+		{"one that was told", told(noRun(cause)), managed.CodeNoRun, ""},
 		{"a first cause with a code among others", errors.Join(quietly(76), cause), 76, "cause"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -202,11 +202,9 @@ func TestStatusTellsTheStateByItsCode(t *testing.T) {
 
 func TestAStatusThatIsHaltedSaysWhatEndsThat(t *testing.T) {
 	t.Parallel()
-	var shown strings.Builder
+	shown := &page{flags: " --config c"}
 	paused := &wire.Mode{Mode: wire.ModePaused, Since: time.Unix(1, 0), Actor: "ada", Reason: "see keep-proxy status"}
-	if err := showStatus(&shown, &wire.Status{Healthy: true, Mode: paused}, time.Unix(61, 0), " --config c"); err != nil {
-		t.Fatal(err)
-	}
+	showStatus(shown, &wire.Status{Healthy: true, Mode: paused}, time.Unix(61, 0))
 	if want := " by ada: see keep-proxy status; keep-proxy resume --config c ends it\n"; !strings.Contains(shown.String(), want) {
 		t.Errorf("shown %q, want %q in it", shown.String(), want)
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,20 +20,17 @@ import (
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/app"
+	"keep-proxy/rules"
 )
 
 // explainFlags are the flags of explain.
 type explainFlags struct {
-	showFlags
+	adminFlags
+	wire.Explain // as if in this work
 
-	method   string
-	headers  []string
-	data     string
-	file     string
-	workflow string
-	item     string
-	attempt  int
-	account  string
+	headers []string
+	data    string
+	request string
 }
 
 // newExplain makes the command that says what the rules make of a request.
@@ -47,87 +44,83 @@ func newExplain() *cobra.Command {
 			"-d declares a form, as curl does, unless -H says what it is.\n" +
 			"--request reads the request from a file: request line with the whole URL, fields, an empty line, body.\n" +
 			"The body is as long as its Content-Length. Without one, a line break at the file's end is no part of it.",
-		Args: usageArgs(cobra.MaximumNArgs(1)),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asked, err := f.request(cmd.InOrStdin(), args)
+			if err := f.read(cmd.InOrStdin(), args); err != nil {
+				return err
+			}
+			out, err := f.explain(cmd)
 			if err != nil {
 				return err
 			}
-			out, err := f.explain(cmd, asked)
-			if err != nil {
-				return err
-			}
-			f.hint(cmd, asked, out)
-			return output(cmd, f.json, out, writeExplained)
+			f.hint(cmd, out)
+			return show(cmd, out, showExplained)
 		},
 	}
-	f.bind(cmd)
+	f.bind(jsonFlag(cmd))
+	flags := cmd.Flags()
+	flags.StringVarP(&f.Method, "method", "X", "", "method (default GET, with -d POST)")
+	flags.StringArrayVarP(&f.headers, "header", "H", nil, "header field, NAME: VALUE; may be repeated")
+	flags.StringVarP(&f.data, "data", "d", "", "body; @FILE reads it, @- from standard input")
+	flags.StringVar(&f.request, "request", "", "file with the whole request; - for standard input")
+	flags.StringVar(&f.Workflow, "workflow", "", "as if in this workflow")
+	flags.StringVar(&f.Item, "item", "", "as if for this item")
+	flags.IntVar(&f.Attempt, "attempt", 0, "as if in this attempt")
+	flags.StringVar(&f.Account, "account", "", "as if the API said that it is this one's data, where a connector asks it")
 	return cmd
 }
 
-func (f *explainFlags) bind(cmd *cobra.Command) {
-	f.showFlags.bind(cmd)
-	flags := cmd.Flags()
-	flags.StringVarP(&f.method, "method", "X", "", "method (default GET, with -d POST)")
-	flags.StringArrayVarP(&f.headers, "header", "H", nil, "header field, NAME: VALUE; may be repeated")
-	flags.StringVarP(&f.data, "data", "d", "", "body; @FILE reads it, @- from standard input")
-	flags.StringVar(&f.file, "request", "", "file with the whole request; - for standard input")
-	flags.StringVar(&f.workflow, "workflow", "", "as if in this workflow")
-	flags.StringVar(&f.item, "item", "", "as if for this item")
-	flags.IntVar(&f.attempt, "attempt", 0, "as if in this attempt")
-	flags.StringVar(&f.account, "account", "", "as if the API said that it is this one's data, where a connector asks it")
-}
-
 // hint says what is easily overlooked in what was asked.
-func (f *explainFlags) hint(cmd *cobra.Command, asked wire.Explain, out app.Explained) {
+func (f *explainFlags) hint(cmd *cobra.Command, out app.Explained) {
 	say := saying(cmd.ErrOrStderr())
-	if f.data != "" && formDeclared(asked.Headers) && looksJSON(asked.Body.Content) {
+	form := slices.Equal(f.Headers["Content-Type"], []string{formType})
+	if f.data != "" && form && beginsJSON(string(bytes.TrimSpace(f.Body.Content))) {
 		say("curl would send this as a form; add -H 'content-type: application/json'")
 	}
-	if f.account != "" && out.AccountAsked == "" && out.Effect == "mutation" {
-		say("--account %s changes nothing: this connector doesn't ask the API for the account", f.account)
+	if f.Account != "" && out.AccountAsked == "" && out.Effect == "mutation" {
+		say("--account %s changes nothing: this connector doesn't ask the API for the account", f.Account)
 	}
 }
-
-func formDeclared(h wire.Header) bool { return slices.Equal(h["Content-Type"], []string{formType}) }
 
 // formType is what curl's -d declares.
 const formType = "application/x-www-form-urlencoded"
 
-// request is the request that the flags describe.
-func (f *explainFlags) request(stdin io.Reader, args []string) (wire.Explain, error) {
-	e := wire.Explain{Workflow: f.workflow, Item: f.item, Attempt: f.attempt, Account: f.account}
+// read reads the request that the flags describe.
+func (f *explainFlags) read(stdin io.Reader, args []string) error {
 	switch {
-	case f.file != "" && (len(args) > 0 || f.method != "" || f.data != "" || len(f.headers) > 0):
-		return e, usage("explain: --request holds the whole request; leave URL, -X, -H and -d out")
-	case f.file != "":
-		return e, readRequest(stdin, f.file, &e)
+	case f.request != "" && (len(args) > 0 || f.Method != "" || f.data != "" || len(f.headers) > 0):
+		return usage("explain: --request holds the whole request; leave URL, -X, -H and -d out")
+	case f.request != "":
+		content, err := readNamed(stdin, f.request)
+		if err != nil {
+			return err
+		}
+		if err := readRequest(content, &f.Explain); err != nil {
+			return fmt.Errorf("%s: %w", f.request, err)
+		}
+		return nil
 	case len(args) == 0:
-		return e, usage("explain: name the URL, or give --request FILE")
+		return usage("explain: name the URL, or give --request FILE")
 	}
-	e.Method, e.URL, e.Headers = f.method, args[0], wire.Header{}
+	f.URL, f.Headers = args[0], wire.Header{}
 	for _, line := range f.headers {
 		name, value, ok := strings.Cut(line, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" {
-			return e, usage("explain: -H %q is no field; write -H 'NAME: VALUE'", line)
+			return usage("explain: -H %q is no field; write -H 'NAME: VALUE'", line)
 		}
-		e.Headers[name] = append(e.Headers[name], strings.TrimSpace(value))
+		f.Headers[name] = append(f.Headers[name], strings.TrimSpace(value))
+	}
+	if f.data == "" {
+		f.Method = cmp.Or(f.Method, http.MethodGet)
+		return nil
+	}
+	f.Method = cmp.Or(f.Method, http.MethodPost)
+	if !hasField(f.Headers, "Content-Type") {
+		f.Headers["Content-Type"] = []string{formType}
 	}
 	body, err := readData(stdin, f.data)
-	if err != nil {
-		return e, err
-	}
-	e.Body = wire.Body{Content: body}
-	if e.Method == "" {
-		e.Method = http.MethodGet
-		if f.data != "" {
-			e.Method = http.MethodPost
-		}
-	}
-	if f.data != "" && !hasField(e.Headers, "Content-Type") {
-		e.Headers["Content-Type"] = []string{formType}
-	}
-	return e, nil
+	f.Body = wire.Body{Content: body}
+	return err
 }
 
 func hasField(h wire.Header, name string) bool {
@@ -137,11 +130,6 @@ func hasField(h wire.Header, name string) bool {
 		}
 	}
 	return false
-}
-
-func looksJSON(body []byte) bool {
-	text := bytes.TrimSpace(body)
-	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
 // readData reads a body as curl's -d does, which takes line ends and NUL out of a file.
@@ -161,46 +149,33 @@ func readNamed(stdin io.Reader, name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// readRequest reads the form that editors call .http: a request line with the whole
-// URL, fields, an empty line, and the body.
-func readRequest(stdin io.Reader, name string, e *wire.Explain) error {
-	content, err := readNamed(stdin, name)
-	if err != nil {
-		return err
-	}
+// readRequest reads the form that editors call .http: a request line with the whole URL, fields, an empty line, and the body.
+func readRequest(content []byte, e *wire.Explain) error {
 	r := bufio.NewReader(bytes.NewReader(content))
 	lines := textproto.NewReader(r)
 	line, err := lines.ReadLine()
 	for err == nil && (strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "//")) {
 		line, err = lines.ReadLine()
 	}
-	if err != nil {
-		return fmt.Errorf("%s: no request line; write METHOD URL in the first line", name)
-	}
 	words := strings.Fields(line)
 	if len(words) < 2 {
-		return fmt.Errorf("%s: request line %q; write METHOD URL", name, line)
+		return fmt.Errorf("request line %q; write METHOD URL in the first line", line)
 	}
-	e.Method, e.URL = words[0], words[1]
 	header, err := lines.ReadMIMEHeader()
 	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: fields: %w", name, err)
+		return fmt.Errorf("fields: %w", err)
 	}
-	e.Headers = wire.Header(header)
 	rest, err := io.ReadAll(r)
 	if err != nil {
 		return err
 	}
 	body, err := bodyOf(header, rest)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	e.Body = wire.Body{Content: body}
-	return nil
+	e.Method, e.URL, e.Headers, e.Body = words[0], words[1], wire.Header(header), wire.Body{Content: body}
+	return err
 }
 
-// bodyOf is the body in what follows a file's fields: as much as they say. Where they don't,
-// the line break that editors put at a file's end is no part of it.
+// bodyOf is the body in what follows a file's fields: as much as they say. Where they don't, the line break that editors put at
+// a file's end is no part of it.
 func bodyOf(header textproto.MIMEHeader, rest []byte) ([]byte, error) {
 	lengths := header["Content-Length"]
 	if len(lengths) == 0 {
@@ -220,62 +195,49 @@ func bodyOf(header textproto.MIMEHeader, rest []byte) ([]byte, error) {
 }
 
 // explain asks the running proxy, else the rules alone.
-func (f *explainFlags) explain(cmd *cobra.Command, e wire.Explain) (app.Explained, error) {
+func (f *explainFlags) explain(cmd *cobra.Command) (out app.Explained, err error) {
 	c, err := f.load(cmd)
 	if err != nil {
-		return app.Explained{}, err
+		return out, err
 	}
 	running, err := f.running(c)
 	if err != nil {
-		return app.Explained{}, err
+		return out, err
 	}
 	if running != nil {
-		out, err := explainRunning(cmd.Context(), running, e)
+		text, err := running.Explain(cmd.Context(), f.Explain)
+		if err == nil {
+			err = json.Unmarshal(text, &out)
+		}
 		return out, errors.Join(err, running.Close())
 	}
 	set, err := loadedRules(c)
 	if err != nil {
-		return app.Explained{}, err
-	}
-	raw, err := app.RawRequest(e)
-	if err != nil {
-		return app.Explained{}, usage("explain: %w; write it whole, such as https://api.example/v1/things", err)
-	}
-	return app.ExplainRequest(set, raw, app.ScopeOf(e)), nil
-}
-
-func explainRunning(ctx context.Context, c *connection, e wire.Explain) (app.Explained, error) {
-	var out app.Explained
-	text, err := c.Explain(ctx, e)
-	if err != nil {
 		return out, err
 	}
-	if err := json.Unmarshal(text, &out); err != nil {
-		return out, fmt.Errorf("explain: %w", err)
+	raw, err := app.RawRequest(f.Explain)
+	if err != nil {
+		return out, usage("explain: %w; write it whole, such as https://api.example/v1/things", err)
 	}
-	return out, nil
+	return app.ExplainRequest(set, raw, app.ScopeOf(f.Explain)), nil
 }
 
-// unseen says to which protocols a connection may change; "" for none.
-func unseen(protocols []string) string {
-	if len(protocols) == 0 {
-		return ""
-	}
-	return strings.Join(protocols, ", ") + "; nobody judges what is said there"
-}
-
-func writeExplained(w io.Writer, x app.Explained) error {
+func showExplained(p *page, x app.Explained) {
 	operation := x.Connector
 	if x.Operation != "" {
 		operation += "." + x.Operation
 	}
-	identity := make([]string, 0, len(x.Ident))
+	var identity []string
 	for _, name := range slices.Sorted(maps.Keys(x.Ident)) {
 		identity = append(identity, name+"="+x.Ident[name])
 	}
 	refused := x.Refused
 	if x.Detail != "" {
 		refused += ": " + x.Detail
+	}
+	upgrade := strings.Join(x.Upgrade, ", ")
+	if upgrade != "" {
+		upgrade += "; nobody judges what is said there"
 	}
 	account, key := x.Account, x.Key
 	if x.AccountAsked != "" {
@@ -287,11 +249,11 @@ func writeExplained(w io.Writer, x app.Explained) error {
 			key = "depends on the account, and nothing is asked here; give it with --account"
 		}
 	}
-	err := facts(w,
+	p.facts(
 		"effect", x.Effect,
 		"operation", operation,
 		"refused", refused,
-		"upgrade", unseen(x.Upgrade),
+		"upgrade", upgrade,
 		"what", x.Target,
 		"account", account,
 		"identity", strings.Join(identity, ", "),
@@ -304,16 +266,11 @@ func writeExplained(w io.Writer, x app.Explained) error {
 		"vendor key", x.VendorKey,
 		"now", x.Now,
 	)
-	if err != nil {
-		return err
-	}
-	rows := make([][]string, 0, len(x.Others))
-	for _, o := range x.Others {
+	section(p, "Operations looked at", "OPERATION\tFITS\tWHY", x.Others, func(o rules.Candidate) []string {
 		matched := "no"
 		if o.Matched {
 			matched = "yes"
 		}
-		rows = append(rows, []string{o.Operation, matched, clip(o.Reason, 100)})
-	}
-	return section(w, "Operations looked at", []string{"OPERATION", "FITS", "WHY"}, rows)
+		return []string{o.Operation, matched, clip(o.Reason, 100)}
+	})
 }

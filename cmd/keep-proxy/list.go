@@ -1,11 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,63 +14,101 @@ import (
 	"keep-proxy/admin/wire"
 )
 
-// defaultLimit is how many records a listing shows.
-const defaultLimit = 50
+const (
+	// defaultLimit is how many records a listing shows.
+	defaultLimit = 50
+	// watchEvery is how often a listing is read again.
+	watchEvery = 2 * time.Second
+	// clearScreen puts the cursor at the top and clears what is below (ECMA-48 CUP and ED).
+	clearScreen = "\x1b[H\x1b[J"
+)
 
-// listFlags are what listings have in common.
-type listFlags struct {
-	showFlags
-
-	watch  bool
-	filter client.Filter
-}
-
-func (l *listFlags) bind(cmd *cobra.Command) {
-	l.showFlags.bind(cmd)
+// listing makes the command that lists records of one kind, of those that filter selects.
+func listing[T any](
+	short string, c columns[T], filter *client.Filter, read func(*client.Client, context.Context, client.Filter) (*wire.List[T], error),
+) *cobra.Command {
+	var a adminFlags
+	cmd := &cobra.Command{Use: "list", Short: short}
+	a.bind(jsonFlag(cmd))
 	f := cmd.Flags()
-	f.BoolVar(&l.watch, "watch", false, "read again every 2 s, until Ctrl-C; off a terminal only what has changed is written")
-	f.StringVar(&l.filter.Workflow, "workflow", "", "only of this workflow")
-	f.StringVar(&l.filter.Item, "item", "", "only of this item")
-	f.IntVar(&l.filter.Limit, "limit", defaultLimit, "at most so many, up to 1000")
-	f.StringVar(&l.filter.Cursor, "cursor", "", "go on where an earlier listing ended")
-}
-
-// columns are a table of records: its head, and what a record has in each column.
-type columns[T any] struct {
-	head []string
-	row  func(now time.Time, r *T) []string
-}
-
-func (c columns[T]) write(w io.Writer, list []T) error {
-	rows := make([][]string, 0, len(list))
-	for i := range list {
-		rows = append(rows, c.row(time.Now(), &list[i]))
+	watched := f.Bool("watch", false, "read again every 2 s, until Ctrl-C; off a terminal only what has changed is written")
+	f.StringVar(&filter.Workflow, "workflow", "", "only of this workflow")
+	f.StringVar(&filter.Item, "item", "", "only of this item")
+	f.IntVar(&filter.Limit, "limit", defaultLimit, "at most so many, up to 1000")
+	f.StringVar(&filter.Cursor, "cursor", "", "go on where an earlier listing ended")
+	once := func(ctx context.Context, conn *connection) error {
+		list, err := read(conn.Client, ctx, *filter)
+		if err != nil {
+			return err
+		}
+		return show(cmd, list, func(p *page, list *wire.List[T]) {
+			if list.Next != "" {
+				cmd.PrintErrf("There is more: add --cursor %s\n", list.Next)
+			}
+			c.table(p, list.Items)
+		})
 	}
-	return table(w, c.head, rows)
-}
-
-// listing makes the command that lists records of one kind.
-func listing[T any](short string, c columns[T], read func(context.Context, *connection, client.Filter) (*wire.List[T], error)) *cobra.Command {
-	var l listFlags
-	cmd := &cobra.Command{
-		Use: "list", Short: short, Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return l.with(cmd, func(ctx context.Context, conn *connection) error {
-				list, err := read(ctx, conn, l.filter)
-				if err != nil {
-					return err
-				}
-				return output(cmd, l.json, list, func(w io.Writer, list *wire.List[T]) error {
-					if list.Next != "" {
-						cmd.PrintErrf("There is more: add --cursor %s\n", list.Next)
-					}
-					return c.write(w, list.Items)
-				})
-			})
-		},
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.with(cmd, func(ctx context.Context, conn *connection) error {
+			switch {
+			case !*watched:
+				return once(ctx, conn)
+			case conn.release != nil:
+				return usage("%s: --watch needs a running proxy: it would hold the ledger of a stopped one", cmd.CommandPath())
+			}
+			return watchCommand(ctx, cmd, func() error { return once(ctx, conn) })
+		})
 	}
-	l.bind(cmd)
 	return cmd
+}
+
+// watchCommand shows again and again what a command writes.
+func watchCommand(ctx context.Context, cmd *cobra.Command, work func() error) error {
+	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	defer func() { cmd.SetOut(out); cmd.SetErr(errs) }()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	return watch(ctx, out, errs, isTerminal(out), tick.C, func() (page, note string, err error) {
+		var listed, told bytes.Buffer
+		cmd.SetOut(&listed)
+		cmd.SetErr(&told)
+		err = work()
+		return listed.String(), told.String(), err
+	})
+}
+
+// watch writes what read returns, again and again. On a terminal it writes over the page before, elsewhere only a changed
+// page. A note, such as that there is more, comes after its page and stands as long. It ends with ctx, or with an error.
+func watch(
+	ctx context.Context, out, errs io.Writer, terminal bool, tick <-chan time.Time, read func() (page, note string, err error),
+) error {
+	shown, noted, first := "", "", true
+	for {
+		page, note, err := read()
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			return nil // A page that was read in part is none.
+		}
+		if err != nil {
+			return err
+		}
+		if terminal {
+			page = clearScreen + page
+		}
+		if first || page != shown || note != noted {
+			if _, err := io.WriteString(out, page); err != nil {
+				return err
+			}
+			if _, err := io.WriteString(errs, note); err != nil {
+				return err
+			}
+		}
+		shown, noted, first = page, note, false
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick:
+		}
+	}
 }
 
 // all gives each record of a listing, page by page; cursor is that of the filter that read uses.
@@ -94,73 +132,14 @@ func all[T any](cursor *string, read func() (*wire.List[T], error)) iter.Seq2[*T
 	}
 }
 
-// showFlags are the flags of commands that ask the API and show its answer.
-type showFlags struct {
-	adminFlags
-
-	json bool
-}
-
-func (s *showFlags) bind(cmd *cobra.Command) {
-	s.adminFlags.bind(cmd)
-	cmd.Flags().BoolVar(&s.json, "json", false, "as JSON")
-}
-
-// answer asks, and writes what is answered as JSON, or for a person.
-func answer[T any](s *showFlags, cmd *cobra.Command, ask func(context.Context, *connection) (T, error), write func(io.Writer, T) error) error {
-	return s.with(cmd, func(ctx context.Context, c *connection) error {
-		v, err := ask(ctx, c)
+// collected is all of a listing.
+func collected[T any](cursor *string, read func() (*wire.List[T], error)) ([]T, error) {
+	list := []T{}
+	for r, err := range all(cursor, read) {
 		if err != nil {
-			return badFlags(cmd, err)
+			return nil, err
 		}
-		return output(cmd, s.json, v, write)
-	})
-}
-
-// output writes v as JSON, or for a person.
-func output[T any](cmd *cobra.Command, asJSON bool, v T, write func(io.Writer, T) error) error {
-	if asJSON {
-		return writeJSON(cmd.OutOrStdout(), v)
+		list = append(list, *r)
 	}
-	return write(cmd.OutOrStdout(), v)
-}
-
-// decider are the flags by which a person says what they decide for, and who they are.
-type decider struct{ reason, actor string }
-
-// bind adds the flags. Without a reason the command refuses before it opens anything.
-func (d *decider) bind(cmd *cobra.Command, reason, actor string) {
-	cmd.Flags().StringVar(&d.reason, "reason", "", reason)
-	cmd.Flags().StringVar(&d.actor, "actor", person(), actor)
-	cmd.PreRunE = d.check
-}
-
-func (d *decider) check(cmd *cobra.Command, _ []string) error {
-	if d.reason != "" {
-		return nil
-	}
-	name := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
-	return usage("%s: --reason is missing; say why, for whoever reads the history", name)
-}
-
-// badFlags makes a refusal an error of the command line if flags are all that is wrong.
-func badFlags(cmd *cobra.Command, err error) error {
-	p, ok := errors.AsType[*client.Problem](err)
-	if !ok || len(p.Errors) == 0 {
-		return err
-	}
-	for _, f := range p.Errors {
-		if !strings.HasPrefix(flagFor(cmd, f.Where), "--") {
-			return err
-		}
-	}
-	return &exitError{codeUsage, err}
-}
-
-// choices lets a shell complete a flag that takes one of a few words.
-func choices(cmd *cobra.Command, flag string, words ...string) {
-	fixed := cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
-	if err := cmd.RegisterFlagCompletionFunc(flag, fixed); err != nil {
-		panic(err) // there is no such flag
-	}
+	return list, nil
 }

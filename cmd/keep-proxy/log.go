@@ -81,14 +81,24 @@ func (j *jsonLog) write() error {
 // newLog makes the program's own log. It is gathered if it is JSON: who ends the program flushes it.
 func newLog(c config.Log, w io.Writer) (zerolog.Logger, *jsonLog) {
 	if c.Format == config.FormatConsole || c.Format == config.FormatAuto && isTerminal(w) {
-		return consoleLog(c, w), nil
+		return logTo(c, console(w)), nil
 	}
 	lines := &jsonLog{out: w}
 	return logTo(c, lines), lines
 }
 
-func consoleLog(c config.Log, w io.Writer) zerolog.Logger {
-	return logTo(c, zerolog.ConsoleWriter{Out: w, NoColor: !isTerminal(w), TimeFormat: time.RFC3339})
+// quietLog is the log of a program that is part of a command. Only warnings are added to the command's own words, as
+// text unless JSON is asked for.
+func quietLog(c config.Log, w io.Writer) zerolog.Logger {
+	if c.Format != config.FormatJSON {
+		w = console(w)
+	}
+	log := logTo(c, w)
+	return log.Level(max(log.GetLevel(), zerolog.WarnLevel))
+}
+
+func console(w io.Writer) io.Writer {
+	return zerolog.ConsoleWriter{Out: w, NoColor: !isTerminal(w), TimeFormat: time.RFC3339}
 }
 
 func logTo(c config.Log, w io.Writer) zerolog.Logger {
@@ -97,14 +107,4 @@ func logTo(c config.Log, w io.Writer) zerolog.Logger {
 		level = zerolog.InfoLevel
 	}
 	return zerolog.New(w).Level(level).With().Timestamp().Logger()
-}
-
-// quietLog is the log of a program that is part of a command. Only warnings are added to the command's own words, as
-// text unless JSON is asked for.
-func quietLog(c config.Log, w io.Writer) zerolog.Logger {
-	log := consoleLog(c, w)
-	if c.Format == config.FormatJSON {
-		log = logTo(c, w)
-	}
-	return log.Level(max(log.GetLevel(), zerolog.WarnLevel))
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -21,12 +19,8 @@ func newMutations() *cobra.Command {
 }
 
 func newMutationsList() *cobra.Command {
-	var f client.MutationFilter
-	cmd := listing("List mutations, newest first", mutationColumns,
-		func(ctx context.Context, c *connection, filter client.Filter) (*wire.List[wire.Mutation], error) {
-			f.Filter = filter
-			return c.Mutations(ctx, f)
-		})
+	var f client.Filter
+	cmd := listing("List mutations, newest first", mutationColumns, &f, (*client.Client).Mutations)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.States, "state", nil, "only in these states")
 	choices(cmd, "state", "in_flight", "applied", "failed", "needs_reconcile", "indeterminate", "skipped")
@@ -38,14 +32,11 @@ func newMutationsList() *cobra.Command {
 	return cmd
 }
 
-var mutationColumns = columns[wire.Mutation]{
-	[]string{"ID", "STATE", "OPERATION", "WORKFLOW", "ITEM", "UPDATED", "TARGET"},
-	func(now time.Time, m *wire.Mutation) []string {
-		return []string{
-			m.ID, stateWord(m), m.Connector + "." + m.Operation, clip(m.Workflow, 24), clip(m.Item, 24), ago(now, m.UpdatedAt), clip(m.Target, 70),
-		}
-	},
-}
+var mutationColumns = columns[wire.Mutation]{"ID\tSTATE\tOPERATION\tWORKFLOW\tITEM\tUPDATED\tTARGET", func(m wire.Mutation) []string {
+	return []string{
+		m.ID, stateWord(&m), m.Connector + "." + m.Operation, clip(m.Workflow, 24), clip(m.Item, 24), age(m.UpdatedAt), clip(m.Target, 70),
+	}
+}}
 
 // stateWord is a mutation's state with what people should notice about it.
 func stateWord(m *wire.Mutation) string {
@@ -61,27 +52,14 @@ func stateWord(m *wire.Mutation) string {
 }
 
 func newMutationsShow() *cobra.Command {
-	var s showFlags
-	cmd := &cobra.Command{
-		Use: "show ID", Short: "Show a mutation with its sendings, evidence and history", Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return s.with(cmd, func(ctx context.Context, c *connection) error {
-				m, err := c.Mutation(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return output(cmd, s.json, m, func(w io.Writer, m *wire.Mutation) error {
-					asked, err := askedAbout(ctx, c, m)
-					if err != nil {
-						return err
-					}
-					return showMutation(w, m, asked, again(cmd))
-				})
-			})
-		},
-	}
-	s.bind(cmd)
-	return cmd
+	var asked *wire.Escalation
+	cmd := &cobra.Command{Use: "show ID", Short: "Show a mutation with its sendings, evidence and history", Args: cobra.ExactArgs(1)}
+	return asking(cmd, func(ctx context.Context, c *connection, args []string) (m *wire.Mutation, err error) {
+		if m, err = c.Mutation(ctx, args[0]); err == nil && !asJSON(cmd) {
+			asked, err = askedAbout(ctx, c, m)
+		}
+		return m, err
+	}, func(p *page, m *wire.Mutation) { showMutation(p, m, asked) })
 }
 
 // askedAbout is the open question about a mutation, nil for none.
@@ -98,9 +76,13 @@ func askedAbout(ctx context.Context, c *connection, m *wire.Mutation) (*wire.Esc
 	return nil, nil
 }
 
-// showMutation writes a mutation for a person, with what is asked about it, if anything is.
-func showMutation(w io.Writer, m *wire.Mutation, asked *wire.Escalation, flags string) error {
-	err := facts(w,
+// showMutation shows a mutation with what is asked about it; asked is nil for nothing.
+func showMutation(p *page, m *wire.Mutation, asked *wire.Escalation) {
+	undoes := ""
+	if m.Undo != nil {
+		undoes = m.Undo.Object + " of " + m.Undo.Mutation
+	}
+	p.facts(
 		"mutation", m.ID,
 		"state", stateWord(m),
 		"what", m.Target,
@@ -108,7 +90,7 @@ func showMutation(w io.Writer, m *wire.Mutation, asked *wire.Escalation, flags s
 		"account", m.Account,
 		"scope", m.Workflow+" / "+m.Item+" / attempt "+strconv.Itoa(m.Attempt),
 		"run", m.Run,
-		"undoes", undoes(m.Undo),
+		"undoes", undoes,
 		"obligations", strings.Join(m.Obligations, ", "),
 		"class", m.Class,
 		"reason", m.Reason,
@@ -119,44 +101,46 @@ func showMutation(w io.Writer, m *wire.Mutation, asked *wire.Escalation, flags s
 		"created", stamp(m.CreatedAt),
 		"updated", stamp(m.UpdatedAt),
 	)
-	if err != nil {
-		return err
-	}
-	if m.Result != nil {
-		fmt.Fprintf(w, "\nResult: status %d, %d bytes, from %s\n", m.Result.Status, bodySize(m.Result.Body), m.Result.Source)
+	if r := m.Result; r != nil {
+		size := int64(len(r.Body.Content))
+		if r.Body.Missing != "" {
+			size = r.Body.Size
+		}
+		p.sayf("\nResult: status %d, %d bytes, from %s", r.Status, size, r.Source)
 	}
 	if v := m.Verification; v != nil {
-		fmt.Fprintf(w, "\nVerified before a replay, %s: the world says %s (%s), %d times; acknowledged: %t\n",
+		p.sayf("\nVerified before a replay, %s: the world says %s (%s), %d times; acknowledged: %t",
 			stamp(v.At), v.Said, printable(v.Reason), v.Count, v.Acknowledged)
 	}
-	for _, part := range []func(io.Writer, *wire.Mutation) error{
-		func(w io.Writer, m *wire.Mutation) error { return showDiff(w, m.Diff) },
-		showDispatches, showObservations,
-		func(w io.Writer, m *wire.Mutation) error { return showEvents(w, m, flags) },
-		func(w io.Writer, m *wire.Mutation) error { return showOwed(w, m, flags) },
-		func(w io.Writer, m *wire.Mutation) error { return showActions(w, m, asked, flags) },
-	} {
-		if err := part(w, m); err != nil {
-			return err
-		}
+	showDiff(p, m.Diff)
+	section(p, "Sendings", "STARTED\tENDED\tBYTES\tSTATUS\tVERDICT\tREASON", m.Dispatches, func(d wire.Dispatch) []string {
+		return []string{stamp(d.StartedAt), stamp(d.EndedAt), bytesOf(d), statusWord(d.Status), d.Verdict, clip(d.Reason, 90)}
+	})
+	showObservations(p, m)
+	showEvents(p, m)
+	if m.Undo != nil && m.State == "failed" && m.NextTryAt.IsZero() {
+		// The decisions on it are about leaving it.
+		p.sayf("\nIt is owed, and sent once you say so: %s %s --reason TEXT", p.on("keep-proxy obligations run"), m.ID)
 	}
-	return nil
+	if len(m.Actions) == 0 {
+		return
+	}
+	if asked != nil {
+		p.sayf("")
+		p.facts("asked because", asked.Asked, "check yourself", asked.ManualCheck, "start again", asked.ResumeHint)
+	}
+	p.sayf("\nA person may decide (%s %s …):", p.on("keep-proxy resolve"), m.ID)
+	for _, a := range m.Actions {
+		p.sayf("  %s\n      %s", actionFlag(a), p.on(printable(a.Consequence)))
+	}
 }
 
-// undoes names what a mutation takes back, nothing for none.
-func undoes(u *wire.Undo) string {
-	if u == nil {
-		return ""
-	}
-	return u.Object + " of " + u.Mutation
-}
-
-// showDiff writes how the refused payload differed, nothing for none.
-func showDiff(w io.Writer, d *wire.Diff) error {
+// showDiff shows how the refused payload differed, nothing for none.
+func showDiff(p *page, d *wire.Diff) {
 	if d == nil {
-		return nil
+		return
 	}
-	rows := make([][]string, 0, len(d.Changes)+1)
+	var rows [][]string
 	for _, c := range d.Changes {
 		rows = append(rows, []string{clip(c.Place, 60), clip(cmp.Or(c.Stored, "-"), 60), clip(cmp.Or(c.Asked, "-"), 60), c.Weight})
 	}
@@ -164,31 +148,12 @@ func showDiff(w io.Writer, d *wire.Diff) error {
 		rows = append(rows, []string{"…", "and more", "", ""})
 	}
 	if len(rows) == 0 {
-		_, err := fmt.Fprintf(w, "\nAnother payload was asked for: %s\n", printable(d.Why))
-		return err
+		p.sayf("\nAnother payload was asked for: %s", printable(d.Why))
 	}
-	return section(w, "Another payload was asked for", []string{"PLACE", "STORED", "ASKED", "COUNTS AS"}, rows)
+	section(p, "Another payload was asked for", "PLACE\tSTORED\tASKED\tCOUNTS AS", rows, cells)
 }
 
-func bodySize(b wire.Body) int64 {
-	if b.Missing != "" {
-		return b.Size
-	}
-	return int64(len(b.Content))
-}
-
-func showDispatches(w io.Writer, m *wire.Mutation) error {
-	rows := make([][]string, 0, len(m.Dispatches))
-	for _, d := range m.Dispatches {
-		rows = append(rows, []string{
-			stamp(d.StartedAt), stamp(d.EndedAt), bytesOf(d), statusWord(d.Status), d.Verdict, clip(d.Reason, 90),
-		})
-	}
-	return section(w, "Sendings", []string{"STARTED", "ENDED", "BYTES", "STATUS", "VERDICT", "REASON"}, rows)
-}
-
-// bytesOf is how many bytes were written, a question mark where no end says it: that is
-// recorded with the end alone, and a 0 would be read as nothing sent.
+// bytesOf is how many bytes were written. Only the end of a sending records it: before that nobody knows.
 func bytesOf(d wire.Dispatch) string {
 	if d.EndedAt.IsZero() {
 		return "?"
@@ -196,12 +161,26 @@ func bytesOf(d wire.Dispatch) string {
 	return strconv.FormatInt(d.BytesWritten, 10)
 }
 
-// showObservations writes what was looked up: each try's conclusion, and below it what
-// was found, asked and answered.
-func showObservations(w io.Writer, m *wire.Mutation) error {
-	rows := make([][]string, 0, len(m.Observations))
+// statusWord is a status, a dash for none.
+func statusWord(status int) string {
+	if status == 0 {
+		return "-"
+	}
+	return strconv.Itoa(status)
+}
+
+// showObservations shows each lookup, and below it what was found, asked and answered.
+func showObservations(p *page, m *wire.Mutation) {
+	var rows [][]string
 	for _, o := range m.Observations {
-		rows = append(rows, []string{stamp(o.At), o.Strategy, seenWord(o), clip(o.Reason, 160)})
+		seen := o.Seen
+		switch {
+		case o.Voided:
+			seen += " (void)"
+		case o.Counted:
+			seen += " (counts)"
+		}
+		rows = append(rows, []string{stamp(o.At), o.Strategy, seen, clip(o.Reason, 160)})
 		if len(o.Objects) > 0 {
 			rows = append(rows, []string{"", "", "", "  found: " + clip(strings.Join(o.Objects, ", "), 200)})
 		}
@@ -209,25 +188,14 @@ func showObservations(w io.Writer, m *wire.Mutation) error {
 			rows = append(rows, []string{"", "", "", "  " + clip(strings.TrimSuffix(line, "\n"), 200)})
 		}
 	}
-	return section(w, "What was looked up", []string{"AT", "HOW", "SEEN", "REASON"}, rows)
+	section(p, "What was looked up", "AT\tHOW\tSEEN\tREASON", rows, cells)
 }
 
-// seenWord is what was seen, and what that is worth.
-func seenWord(o wire.Observation) string {
-	switch {
-	case o.Voided:
-		return o.Seen + " (void)"
-	case o.Counted:
-		return o.Seen + " (counts)"
-	}
-	return o.Seen
-}
-
-func showEvents(w io.Writer, m *wire.Mutation, flags string) error {
-	rows := make([][]string, 0, len(m.Events)+1)
+func showEvents(p *page, m *wire.Mutation) {
+	var rows [][]string
 	for i, e := range m.Events {
 		if m.EventsLeftOut > 0 && i == len(m.Events)/2 {
-			rows = append(rows, []string{"…", "", counted(m.EventsLeftOut, "event"), "", onSameLedger(flags, "left out here; keep-proxy audit export has all")})
+			rows = append(rows, []string{"…", "", counted(m.EventsLeftOut, "event"), "", p.on("left out here; keep-proxy audit export has all")})
 		}
 		move := e.To
 		if e.From != "" && e.From != e.To {
@@ -235,51 +203,77 @@ func showEvents(w io.Writer, m *wire.Mutation, flags string) error {
 		}
 		rows = append(rows, []string{stamp(e.At), e.Actor, e.What, move, clip(e.Why, 80)})
 	}
-	return section(w, "History", []string{"AT", "WHO", "WHAT", "STATE", "WHY"}, rows)
+	section(p, "History", "AT\tWHO\tWHAT\tSTATE\tWHY", rows, cells)
 }
 
-// showOwed says how an undo is sent that waits for a person's word: the decisions on its mutation
-// are about leaving it.
-func showOwed(w io.Writer, m *wire.Mutation, flags string) error {
-	if m.Undo == nil || m.State != "failed" || !m.NextTryAt.IsZero() {
-		return nil
+// showEscalation shows an open question with all that a person needs to answer it.
+func showEscalation(p *page, e wire.Escalation) {
+	p.sayf("── %s ──", printable(e.Attempted))
+	blocks, canVerify := "", ""
+	if e.Blocks != nil {
+		blocks = e.Blocks.Scope + " " + e.Blocks.Name + " stands still"
 	}
-	_, err := fmt.Fprintf(w, "\nIt is owed, and sent once you say so: %s %s --reason TEXT\n", onSameLedger(flags, "keep-proxy obligations run"), m.ID)
-	return err
+	if !e.CanVerify {
+		canVerify = "no: " + e.CannotVerify
+	}
+	why := "why unknown"
+	switch e.State {
+	case "applied", "failed", "skipped":
+		why = "what is known" // It can also be about a mutation whose outcome is known.
+	}
+	p.facts(
+		"mutation", e.Mutation+" ("+e.State+", version "+strconv.FormatInt(e.Version, 10)+")",
+		"operation", e.Connector+"."+e.Operation,
+		"account", e.Account,
+		"work", e.Workflow+" / "+e.Item+" / attempt "+strconv.Itoa(e.Attempt),
+		"waiting", time.Duration(e.Waits).String(),
+		"blocks", blocks,
+		"asked because", e.Asked,
+		why, e.WhyUnknown,
+		"looked up", e.Probed,
+		"can be asked", canVerify,
+		"check yourself", e.ManualCheck,
+		"start again", e.ResumeHint,
+	)
+	showDiff(p, e.Diff)
+	section(p, "Sendings", "STARTED\tENDED\tBYTES\tSTATUS\tERROR", e.Evidence, func(d wire.Dispatch) []string {
+		return []string{stamp(d.StartedAt), stamp(d.EndedAt), bytesOf(d), statusWord(d.Status), clip(d.ErrorClass+" "+d.Error, 80)}
+	})
 }
 
-// showActions writes what a person may decide, and before that how to find out what is true.
-func showActions(w io.Writer, m *wire.Mutation, asked *wire.Escalation, flags string) error {
-	if len(m.Actions) == 0 {
-		return nil
+// actions are what a person can decide: the API's name, in words, and the help of its flag.
+var actions = []struct{ action, words, help string }{
+	{wire.ActionCheckAgain, "check again", "ask the API again, from the beginning"},
+	{wire.ActionDidNotHappen, "it did not happen", "it did not take effect; the next run sends it again"},
+	{wire.ActionHappened, "it happened", "it took effect; needs --result or --no-result"},
+	{wire.ActionSkip, "skip it for good", "go on without it, for good"},
+	{wire.ActionAcceptPayload, "accept the payload", "the refused payload is covered by the stored result"},
+	{wire.ActionAcknowledge, "acknowledge", "close the question; what else follows is said with it"},
+	{wire.ActionNewKey, "send under a new vendor key", "send under a new vendor key; alone, or with --did-not-happen"},
+}
+
+// flagOf is the flag that chooses an action.
+func flagOf(action string) string { return "--" + strings.ReplaceAll(action, "_", "-") }
+
+// actionFlag is an action as it is typed.
+func actionFlag(a wire.Action) string {
+	flag := flagOf(a.Action)
+	if a.NeedsForce {
+		flag += " --force"
 	}
-	if asked != nil {
-		fmt.Fprintln(w)
-		if err := facts(w, "asked because", asked.Asked, "check yourself", asked.ManualCheck, "start again", asked.ResumeHint); err != nil {
-			return err
+	if a.Action == wire.ActionHappened {
+		flag += " (--result FILE | --no-result)"
+	}
+	return flag
+}
+
+// actionLine is an action as a numbered choice shows it. The commands that it names get flags.
+func actionLine(a wire.Action, flags string) string {
+	title := a.Action
+	for _, known := range actions {
+		if known.action == a.Action {
+			title = known.words
 		}
 	}
-	fmt.Fprintln(w, "\nA person may decide ("+onSameLedger(flags, "keep-proxy resolve")+" "+m.ID+" …):")
-	return writeActions(w, m.Actions, flags)
-}
-
-// section writes a titled table, nothing for no rows.
-func section(w io.Writer, title string, head []string, rows [][]string) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	fmt.Fprintf(w, "\n%s:\n", title)
-	return table(w, head, rows)
-}
-
-// stamp writes a time for a person, in local time.
-func stamp(t time.Time) string { return stampIn(t, time.Local) }
-
-// stampIn writes a time with how far the zone is from UTC, since sentences of the API tell of the
-// same moments in UTC, and so do most of the systems in which a person looks for them.
-func stampIn(t time.Time, zone *time.Location) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.In(zone).Format("2006-01-02 15:04:05.000Z07:00")
+	return title + ": " + onSameLedger(flags, printable(a.Consequence))
 }

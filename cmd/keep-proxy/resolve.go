@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"os"
-	"os/user"
-	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"keep-proxy/admin/client"
@@ -20,33 +20,14 @@ import (
 
 // resolveFlags are the flags of resolve.
 type resolveFlags struct {
-	showFlags
-
-	actions map[string]*bool
-	force   bool
-	newKey  bool
-	result  string
-	none    bool
-
-	compensate bool
-	object     string
-
+	adminFlags
 	decider
-	version int64
 
-	all    bool
-	filter client.MutationFilter
-}
-
-// actionFlags are the flags that choose an action. --new-key is both an action and
-// a part of --did-not-happen.
-var actionFlags = []struct{ flag, action, help string }{
-	{"check-again", wire.ActionCheckAgain, "ask the API again, from the beginning"},
-	{"did-not-happen", wire.ActionDidNotHappen, "it did not take effect; the next run sends it again"},
-	{"happened", wire.ActionHappened, "it took effect; needs --result or --no-result"},
-	{"skip", wire.ActionSkip, "go on without it, for good"},
-	{"accept-payload", wire.ActionAcceptPayload, "the refused payload is covered by the stored result"},
-	{"acknowledge", wire.ActionAcknowledge, "close the question; what else follows is said with it"},
+	actions  map[string]*bool
+	decision wire.Resolve
+	result   string
+	all      bool
+	filter   client.Filter
 }
 
 // newResolve makes the command by which a person decides.
@@ -58,7 +39,7 @@ func newResolve() *cobra.Command {
 		Long: "Records a person's decision. Without ID and ACTION it walks through what is open; --json lists that.\n" +
 			"With ID alone it shows that mutation. On a terminal it then asks. Elsewhere it says what can be decided, and\n" +
 			"exits 64.",
-		Args: usageArgs(cobra.MaximumNArgs(1)),
+		Args: cobra.MaximumNArgs(1),
 
 		ValidArgsFunction: f.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,8 +48,7 @@ func newResolve() *cobra.Command {
 				return usage("resolve: %s is one mutation, and --all is everything that the filters select; give one of them", args[0])
 			case len(args) == 0 && !f.all:
 				return f.interactive(cmd)
-			}
-			if len(args) == 1 && f.undecided() {
+			case len(args) == 1 && f.undecided():
 				return f.about(cmd, args[0])
 			}
 			return f.decide(cmd, args)
@@ -79,98 +59,110 @@ func newResolve() *cobra.Command {
 }
 
 func (f *resolveFlags) bind(cmd *cobra.Command) {
-	f.showFlags.bind(cmd)
+	f.adminFlags.bind(jsonFlag(cmd))
 	flags := cmd.Flags()
-	for _, a := range actionFlags {
-		f.actions[a.action] = flags.Bool(a.flag, false, a.help)
+	for _, a := range actions {
+		f.actions[a.action] = flags.Bool(flagOf(a.action)[2:], false, a.help)
 	}
-	flags.BoolVar(&f.newKey, "new-key", false, "send under a new vendor key; alone, or with --did-not-happen")
-	flags.BoolVar(&f.force, "force", false, "with --did-not-happen: although a sending may still take effect")
+	flags.BoolVar(&f.decision.Force, "force", false, "with --did-not-happen: although a sending may still take effect")
 	flags.StringVar(&f.result, "result", "", "with --happened: file with what the script shall get, such as\n"+
 		"{\"status\": 201, \"headers\": {\"location\": \"/things/7\"}, \"body\": {\"id\": 7}},\n"+
 		"body a text as it is, or JSON; - for standard input")
-	flags.BoolVar(&f.none, "no-result", false, "with --happened: there is no result to give")
+	flags.BoolVar(&f.decision.NoResult, "no-result", false, "with --happened: there is no result to give")
 	f.decider.bind(cmd, "why; it is kept with the record", "who decides")
 	cmd.PreRunE = nil // It asks for the reason where it asks for the decision.
-	flags.Int64Var(&f.version, "version", 0, "the record's version that was looked at (default the one it has now)")
+	flags.Int64Var(&f.decision.Version, "version", 0, "the record's version that was looked at (default the one it has now)")
 	flags.BoolVar(&f.all, "all", false, "everything open that the filters select")
 	flags.StringVar(&f.filter.Connector, "connector", "", "with --all: only of this connector")
 	flags.StringVar(&f.filter.Operation, "operation", "", "with --all: only of this operation")
 	flags.StringVar(&f.filter.Workflow, "workflow", "", "with --all: only of this workflow")
 	flags.StringVar(&f.filter.Item, "item", "", "with --all: only of this item")
-	flags.BoolVar(&f.compensate, "compensate", false, "with --happened: it is to be undone, as the rule's compensate says; needs --object")
-	flags.StringVar(&f.object, "object", "", "with --compensate: the API's own id of what is to be undone")
+	flags.BoolVar(&f.decision.Compensate, "compensate", false, "with --happened: it is to be undone, as the rule's compensate says; needs --object")
+	flags.StringVar(&f.decision.Object, "object", "", "with --compensate: the API's own id of what is to be undone")
 }
 
-// person is who sits at the keyboard, as far as the system knows.
-func person() string {
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		return u.Username
-	}
-	return os.Getenv("USER")
-}
-
-// decide records a decision that the flags spell out.
+// decide records a decision that the flags spell out. The first refusal ends it; what was decided before stays.
 func (f *resolveFlags) decide(cmd *cobra.Command, args []string) error {
-	decision, err := f.decision(cmd)
-	if err != nil {
+	if err := f.read(cmd); err != nil {
 		return err
 	}
 	return f.with(cmd, func(ctx context.Context, c *connection) error {
-		if f.all {
-			return f.resolveAll(ctx, cmd, c, decision)
-		}
-		if len(args) == 0 {
-			return usage("resolve: name the mutation, or say --all")
-		}
-		m, err := f.resolveOne(ctx, c, args[0], decision)
+		open, err := f.chosen(ctx, c, args)
 		if err != nil {
 			return badFlags(cmd, err)
 		}
-		return f.show(cmd, []wire.Mutation{*m})
+		done := []wire.Mutation{}
+		for _, m := range open {
+			d := f.decision
+			d.Version = m.Version
+			decided, err := c.Resolve(ctx, m.ID, d)
+			err = withActions(unsaid(err, "mutations show "+m.ID))
+			if err != nil && f.all {
+				err = errors.Join(f.show(cmd, done), fmt.Errorf("%s: %w", m.ID, err))
+			}
+			if err != nil {
+				return badFlags(cmd, err)
+			}
+			done = append(done, *decided)
+		}
+		return f.show(cmd, done)
 	})
 }
 
-// decision reads the decision from the flags.
-func (f *resolveFlags) decision(cmd *cobra.Command) (wire.Resolve, error) {
-	d := wire.Resolve{
-		Reason: f.reason, Actor: f.actor, Version: f.version, Force: f.force, NoResult: f.none,
-		Compensate: f.compensate, Object: f.object,
+// chosen are the mutations to decide on, at the version that the person named, else at the present one.
+func (f *resolveFlags) chosen(ctx context.Context, c *connection, args []string) ([]wire.Mutation, error) {
+	switch {
+	case f.all:
+		f.filter.Escalated = true
+		// All of them are read before anything is decided.
+		return collected(&f.filter.Cursor, func() (*wire.List[wire.Mutation], error) { return c.Mutations(ctx, f.filter) })
+	case f.decision.Version != 0:
+		return []wire.Mutation{{ID: args[0], Version: f.decision.Version}}, nil
 	}
-	var chosen []string
-	for _, a := range actionFlags {
-		if *f.actions[a.action] {
+	m, err := c.Mutation(ctx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	return []wire.Mutation{*m}, nil
+}
+
+// read reads the decision from the flags.
+func (f *resolveFlags) read(cmd *cobra.Command) (err error) {
+	d := &f.decision
+	d.Reason, d.Actor = f.reason, f.actor
+	// A new key is a decision by itself, and a part of this one.
+	d.NewKey = *f.actions[wire.ActionNewKey] && *f.actions[wire.ActionDidNotHappen]
+	var known, chosen []string
+	for _, a := range actions {
+		known = append(known, flagOf(a.action))
+		if *f.actions[a.action] && (!d.NewKey || a.action != wire.ActionNewKey) {
 			d.Action = a.action
-			chosen = append(chosen, "--"+a.flag)
+			chosen = append(chosen, flagOf(a.action))
 		}
 	}
-	if f.newKey && d.Action != wire.ActionDidNotHappen {
-		d.Action = wire.ActionNewKey
-		chosen = append(chosen, "--new-key")
-	}
-	d.NewKey = f.newKey && d.Action == wire.ActionDidNotHappen
 	switch {
 	case len(chosen) == 0:
-		return d, usage("resolve: name the decision: one of %s", strings.Join(actionNames(), ", "))
+		return usage("resolve: name the decision: one of %s", strings.Join(known, ", "))
 	case len(chosen) > 1:
-		return d, usage("resolve: %s exclude each other; give one of them", strings.Join(chosen, " and "))
-	case f.compensate && f.all:
-		return d, usage("resolve: --compensate is about one object; leave --all out")
+		return usage("resolve: %s exclude each other; give one of them", strings.Join(chosen, " and "))
+	case f.all && d.Compensate:
+		return usage("resolve: --compensate is about one object; leave --all out")
 	}
 	if err := f.check(cmd, nil); err != nil {
-		return d, err
+		return err
 	}
-	if err := f.sound(cmd, d); err != nil {
-		return d, err
+	if err := f.sound(cmd, *d); err != nil {
+		return err
 	}
-	if f.result != "" {
-		result, err := readResult(cmd.InOrStdin(), f.result)
-		if err != nil {
-			return d, err
-		}
-		d.Result = result
+	switch {
+	case f.all && f.filter.Connector == "" && f.filter.Workflow == "":
+		return usage("resolve: --all needs --connector or --workflow, so that nothing is decided by accident")
+	case f.all && d.Version != 0:
+		return usage("resolve: --version is one record's; leave it out with --all")
+	case f.result != "":
+		d.Result, err = readResult(cmd.InOrStdin(), f.result)
 	}
-	return d, nil
+	return err
 }
 
 // sound says by flags what the ledger would find wrong with the decision, before anything is opened.
@@ -196,27 +188,6 @@ func (f *resolveFlags) sound(cmd *cobra.Command, d wire.Resolve) error {
 	return usage("resolve: %s", inFlags(cmd, faults))
 }
 
-func actionNames() []string {
-	names := make([]string, 0, len(actionFlags)+1)
-	for _, a := range actionFlags {
-		names = append(names, "--"+a.flag)
-	}
-	return append(names, "--new-key")
-}
-
-// resolveOne decides on the version that the person named, else on the present one.
-func (f *resolveFlags) resolveOne(ctx context.Context, c *connection, id string, d wire.Resolve) (*wire.Mutation, error) {
-	if d.Version == 0 {
-		m, err := c.Mutation(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		id, d.Version = m.ID, m.Version
-	}
-	m, err := c.Resolve(ctx, id, d)
-	return m, withActions(unsaid(err, "mutations show "+id))
-}
-
 // unsaid adds to a decision whose answer was lost that it may have been recorded, and by
 // which command that is seen: who says it again may decide on something else by then.
 func unsaid(err error, look string) error {
@@ -226,7 +197,7 @@ func unsaid(err error, look string) error {
 	return fmt.Errorf("%w; whether it was recorded isn't known: look at keep-proxy %s before you decide again", err, look)
 }
 
-// notOpen is a decision that was refused, in flags where the API has words of its own.
+// notOpen is a refused decision in the words of flags.
 type notOpen struct {
 	text string
 	err  error
@@ -256,7 +227,7 @@ func withActions(err error) error {
 		}
 		return err
 	}
-	names := make([]string, 0, len(p.Actions))
+	var names []string
 	for _, a := range p.Actions {
 		names = append(names, flagOf(a.Action))
 	}
@@ -264,62 +235,79 @@ func withActions(err error) error {
 	return &notOpen{why + " Open are: " + strings.Join(names, ", "), err}
 }
 
-// flagOf is the flag that chooses an action.
-func flagOf(action string) string {
-	i := slices.IndexFunc(actionFlags, func(a struct{ flag, action, help string }) bool { return a.action == action })
-	if i < 0 {
-		return "--" + strings.ReplaceAll(action, "_", "-")
-	}
-	return "--" + actionFlags[i].flag
-}
-
-// resolveAll decides the same for everything open that the filters select. The
-// first refusal ends it; what was decided before stays.
-func (f *resolveFlags) resolveAll(ctx context.Context, cmd *cobra.Command, c *connection, d wire.Resolve) error {
-	if f.filter.Connector == "" && f.filter.Workflow == "" {
-		return usage("resolve: --all needs --connector or --workflow, so that nothing is decided by accident")
-	}
-	if d.Version != 0 {
-		return usage("resolve: --version is one record's; leave it out with --all")
-	}
-	open, err := openMutations(ctx, c, f.filter)
-	if err != nil {
-		return err
-	}
-	done := make([]wire.Mutation, 0, len(open))
-	for _, m := range open {
-		d.Version = m.Version
-		decided, err := c.Resolve(ctx, m.ID, d)
-		if err != nil {
-			return badFlags(cmd, errors.Join(f.show(cmd, done), fmt.Errorf("%s: %w", m.ID, withActions(unsaid(err, "mutations show "+m.ID)))))
-		}
-		done = append(done, *decided)
-	}
-	return f.show(cmd, done)
-}
-
-// openMutations collects what is escalated, whole, before anything is decided.
-func openMutations(ctx context.Context, c *connection, filter client.MutationFilter) ([]wire.Mutation, error) {
-	filter.Escalated = true
-	var open []wire.Mutation
-	for m, err := range all(&filter.Cursor, func() (*wire.List[wire.Mutation], error) { return c.Mutations(ctx, filter) }) {
-		if err != nil {
-			return nil, err
-		}
-		open = append(open, *m)
-	}
-	return open, nil
-}
-
 // show tells what the decided mutations are now.
-func (f *resolveFlags) show(cmd *cobra.Command, list []wire.Mutation) error {
-	if f.json {
-		return writeJSON(cmd.OutOrStdout(), wire.List[wire.Mutation]{Items: list})
-	}
-	for _, m := range list {
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is %s: %s\n", m.ID, stateWord(&m), printable(m.Target)); err != nil {
-			return err
+func (*resolveFlags) show(cmd *cobra.Command, list []wire.Mutation) error {
+	return show(cmd, wire.List[wire.Mutation]{Items: list}, func(p *page, list wire.List[wire.Mutation]) {
+		for _, m := range list.Items {
+			p.sayf("%s is %s: %s", m.ID, stateWord(&m), printable(m.Target))
 		}
+	})
+}
+
+// given is the answer that a person gives, as its file has it: what the API shows of a result
+// can be given back, and its content can be written as the JSON that it is.
+type given struct {
+	Status  int            `json:"status"`
+	Headers wire.Header    `json:"headers,omitzero"`
+	Body    jsontext.Value `json:"body,omitzero"`
+	// Source and Trailers are for the API to refuse.
+	Source   string      `json:"source,omitzero"`
+	Trailers wire.Header `json:"trailers,omitzero"`
+}
+
+// readResult reads the answer that a script shall get.
+func readResult(stdin io.Reader, name string) (*wire.Result, error) {
+	content, err := readNamed(stdin, name)
+	if err != nil {
+		return nil, fmt.Errorf("--result: %w", err)
 	}
-	return nil
+	result, err := resultOf(content)
+	if err != nil {
+		return nil, fmt.Errorf(`--result: %s: %w; write {"status": 201, "headers": {…}, "body": …}, where body is a text or JSON`, name, err)
+	}
+	return result, nil
+}
+
+func resultOf(content []byte) (*wire.Result, error) {
+	var g given
+	if err := json.Unmarshal(content, &g, json.RejectUnknownMembers(true)); err != nil {
+		return nil, misread(err)
+	}
+	out := &wire.Result{Status: g.Status, Headers: g.Headers, Source: g.Source, Trailers: g.Trailers}
+	if len(g.Body) == 0 || json.Unmarshal(g.Body, &out.Body) == nil {
+		return out, nil
+	}
+	// What is none of the API's own forms is the answer itself.
+	if err := g.Body.Compact(); err != nil {
+		return nil, misread(err)
+	}
+	out.Body = wire.Body{Content: g.Body}
+	if !hasField(out.Headers, "Content-Type") {
+		if out.Headers == nil {
+			out.Headers = wire.Header{}
+		}
+		out.Headers["Content-Type"] = []string{"application/json"}
+	}
+	return out, nil
+}
+
+// misread says of a file what is wrong with it, in its own words and not in those of the program.
+func misread(err error) error {
+	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return fmt.Errorf("it is no valid JSON at byte %d", s.ByteOffset)
+	}
+	s, ok := errors.AsType[*json.SemanticError](err)
+	where := ""
+	if ok {
+		where = strings.TrimPrefix(string(s.JSONPointer), "/")
+	}
+	switch {
+	case where == "":
+		return errors.New("it is no JSON object")
+	case errors.Is(s.Err, json.ErrUnknownName):
+		return fmt.Errorf("%s is unknown", where)
+	case where == "headers":
+		return errors.New("headers has a value that is neither a string nor a list of strings")
+	}
+	return fmt.Errorf("%s has a value that doesn't fit", where)
 }

@@ -17,14 +17,15 @@ import (
 	"keep-proxy/ledger"
 )
 
-// clearResult removes what an earlier run left in the file of --result: whoever reads it after
-// this one was killed must not take it for this one's. Where none can be written no run is
-// opened, since its end could not be told.
+// clearResult removes the result of an earlier run, which must not pass for this one's if this one is killed. Where no file can
+// be written no run is opened: its end could not be told.
 func (f *runFlags) clearResult() error {
 	if f.result == "" || stream(f.result) {
 		return nil
 	}
-	f.result = linked(f.result) // which leads nowhere once the file is gone
+	if target, err := filepath.EvalSymlinks(f.result); err == nil {
+		f.result = target // The link leads nowhere once the file is gone.
+	}
 	if err := removeResult(f.result); err != nil {
 		return noRun(fmt.Errorf("--result: %w; nothing was started: name a file that can be written", err))
 	}
@@ -32,7 +33,7 @@ func (f *runFlags) clearResult() error {
 }
 
 func removeResult(name string) error {
-	try, err := os.CreateTemp(filepath.Dir(name), resultTemp(name))
+	try, err := os.CreateTemp(filepath.Dir(name), tempName(name))
 	if err == nil {
 		err = errors.Join(try.Close(), os.Remove(try.Name()))
 	}
@@ -66,23 +67,14 @@ func (f *runFlags) writeResult(v managed.Verdict) error {
 	return nil
 }
 
-// itemDone is the refusal of an item that is done or skipped, nil for any other error.
-func itemDone(err error) *client.Problem {
-	if p, ok := errors.AsType[*client.Problem](err); ok && p.Name() == "item-done" {
-		return p
-	}
-	return nil
-}
-
-// reported is what a run that met err is reported as. What became of a run that was opened
-// counts for more than what went wrong after its end, as in its proxy's; but with an error
-// nothing is a success.
+// reported is what a run that met err is reported as. What became of an opened run counts for more than an error after its end.
+// With an error nothing is a success.
 func reported(cmd *cobra.Command, v managed.Verdict, err error) (managed.Verdict, error) {
 	switch {
 	case err == nil:
 		return v, nil
 	case v.Run != "" && v.Code != codeOK:
-		return v, &exitError{v.Code, err}
+		return v, &exitError{code: v.Code, err: err}
 	}
 	return refusedVerdict(cmd, err), err
 }
@@ -127,39 +119,39 @@ func stream(name string) bool {
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
-// linked is the file to which a name leads.
-func linked(name string) string {
-	if target, err := filepath.EvalSymlinks(name); err == nil {
-		return target
-	}
-	return name
-}
-
-func resultTemp(name string) string { return "." + filepath.Base(name) + "-*" }
-
-// replaceFile writes a file that only its owner reads, whole or not at all. What can't be
-// replaced, a pipe or a file that is mounted by itself, is written to.
+// replaceFile writes a file that only its owner reads, whole or not at all. What can't be replaced, a pipe or a file that is
+// mounted by itself, is written to.
 func replaceFile(name string, content []byte) error {
 	if stream(name) {
 		return writeInto(name, os.O_APPEND, content)
 	}
-	t, err := os.CreateTemp(filepath.Dir(name), resultTemp(name))
+	err := wholeFile(name, func(f *os.File) error {
+		_, err := f.Write(content)
+		return err
+	})
+	if errors.Is(err, syscall.EBUSY) {
+		return writeInto(name, os.O_TRUNC, content)
+	}
+	return err
+}
+
+// wholeFile writes a file that only its owner reads, whole or not at all.
+func wholeFile(name string, fill func(*os.File) error) error {
+	t, err := os.CreateTemp(filepath.Dir(name), tempName(name))
 	if err != nil {
 		return err
 	}
-	_, err = t.Write(content)
-	err = errors.Join(err, t.Close())
+	err = errors.Join(fill(t), t.Close())
 	if err == nil {
 		err = os.Rename(t.Name(), name)
-	}
-	if errors.Is(err, syscall.EBUSY) {
-		return errors.Join(writeInto(name, os.O_TRUNC, content), os.Remove(t.Name()))
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(t.Name()))
 	}
 	return nil
 }
+
+func tempName(name string) string { return "." + filepath.Base(name) + "-*" }
 
 // writeInto writes to what is there. A pipe that nobody reads is an error, and isn't waited for.
 func writeInto(name string, how int, content []byte) error {
@@ -169,4 +161,43 @@ func writeInto(name string, how int, content []byte) error {
 	}
 	_, err = f.Write(content)
 	return errors.Join(err, f.Close())
+}
+
+// tell says in a sentence why the run did not end with its command. itemDone says that
+// the run might only read.
+func tell(say func(string, ...any), v managed.Verdict, itemDone bool) {
+	switch v.Code {
+	case managed.CodeUnknown:
+		say("stopped: %s", v.Reason)
+		switch {
+		case v.Mutation == "" && !managed.Ended(v.State):
+			say("see keep-proxy runs show %s; run the same command again once keep-proxy status is clean, with --takeover if this run still goes on", v.Run)
+		case v.Mutation != "" && v.State == "aborted":
+			// What it met may be settled since, or was never unknown: its stored result could not be verified.
+			say("see keep-proxy mutations show %s; run the same command again later, once keep-proxy status is clean", v.Mutation)
+		case v.Mutation != "":
+			say("see keep-proxy mutations show %s; run the same command again once it is settled, by the API or by keep-proxy resolve", v.Mutation)
+		}
+	case managed.CodeAttention:
+		say("the item needs attention: %s", v.Reason)
+		say("see keep-proxy mutations show %s; decide with keep-proxy resolve %s", v.Mutation, v.Mutation)
+	case managed.CodeAborted:
+		say("aborted (%s): %s", v.Class, v.Reason)
+		say("%s", abortAdvice(v, itemDone))
+	}
+}
+
+// abortAdvice says what to do after a run that was aborted.
+func abortAdvice(v managed.Verdict, itemDone bool) string {
+	what := "mend the cause, and run the same command again; what was applied is replayed"
+	switch {
+	case itemDone:
+		what = "a run of an item that is done may only read; keep-proxy items reopen or new-attempt allows more"
+	case v.Retry == managed.RetryYes:
+		what = "it may pass by itself: run the same command again later; what was applied is replayed"
+	}
+	if v.Mutation != "" {
+		what = "see keep-proxy mutations show " + v.Mutation + "; " + what
+	}
+	return what
 }

@@ -1,8 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"runtime"
 	"runtime/debug"
@@ -39,9 +40,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage("%s: %w; see %s --help", cmd.Name(), err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(badUsage)
 	root.AddCommand(
 		newServe(), newRun(), newEnv(), newCheck(), newExplain(), newConnectors(),
 		newMutations(), newRuns(), newItems(), newObligations(), newImpact(), newResolve(), newStatus(), newLedger(), newAudit(),
@@ -49,15 +48,41 @@ func newRoot(s streams) *cobra.Command {
 	)
 	root.AddCommand(newModes()...)
 	root.AddCommand(newLater()...)
+	usageArgs(root.Commands())
 	strictCompletion(root)
 	return root
+}
+
+// usageArgs makes wrong arguments errors of the command line, in each of the commands. One that doesn't say otherwise takes none.
+func usageArgs(commands []*cobra.Command) {
+	for _, cmd := range commands {
+		usageArgs(cmd.Commands())
+		cmd.Args = usageCheck(cmd.Args)
+	}
+}
+
+func usageCheck(check cobra.PositionalArgs) cobra.PositionalArgs {
+	if check == nil {
+		check = cobra.NoArgs
+	}
+	return func(cmd *cobra.Command, args []string) error {
+		err := check(cmd, args)
+		if _, coded := errors.AsType[*exitError](err); err != nil && !coded {
+			err = badUsage(cmd, err)
+		}
+		return err
+	}
+}
+
+// badUsage is an error of the command line as cobra says it.
+func badUsage(cmd *cobra.Command, err error) error {
+	return usage("%s: %w; see %s --help", cmd.Name(), err, cmd.CommandPath())
 }
 
 // group makes a command that only holds others.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Args: usageArgs(cobra.NoArgs),
-		RunE: nameWhat,
+		Use: use, Short: short, RunE: nameWhat,
 		// Of a command that isn't among them its name is what is wrong, and not the flags after it.
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 	}
@@ -75,10 +100,8 @@ var meaning = []string{
 	"admin", "config", "connector", "data-dir", "item", "operation", "restored", "run", "workflow",
 }
 
-// notEmptied refuses such a flag that is given without a value, as a shell does for a
-// variable that isn't set. Left out it has a meaning of its own, which is another one:
-// every item for one, a new run's for that of an item, the ledger of the default folder,
-// a ledger that isn't restored.
+// notEmptied refuses such a flag with an empty value, as a shell gives it for a variable that isn't set. A flag that is left out
+// means something else, such as every item.
 func notEmptied(cmd *cobra.Command, _ []string) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -102,7 +125,7 @@ func newLater() []*cobra.Command {
 	var commands []*cobra.Command
 	for name, meanwhile := range laterCommands {
 		commands = append(commands, &cobra.Command{
-			Use: name, Hidden: true, DisableFlagParsing: true,
+			Use: name, Hidden: true, DisableFlagParsing: true, Args: cobra.ArbitraryArgs,
 			RunE: func(*cobra.Command, []string) error {
 				return usage("%s is not yet built; meanwhile: %s", name, meanwhile)
 			},
@@ -120,7 +143,7 @@ func strictCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
-			cmd.Args, cmd.RunE = usageArgs(cobra.NoArgs), nameWhat
+			cmd.Args, cmd.RunE = usageCheck(nil), nameWhat
 		}
 	}
 }
@@ -132,12 +155,8 @@ func (f *resolveFlags) complete(cmd *cobra.Command, args []string, begun string)
 	if len(args) > 0 {
 		return nil, directive
 	}
-	c, err := f.load(cmd)
+	conn, err := f.reach(cmd)
 	if err != nil {
-		return nil, directive
-	}
-	conn, err := f.running(c)
-	if err != nil || conn == nil {
 		return nil, directive
 	}
 	defer func() { _ = conn.Close() }()
@@ -161,36 +180,24 @@ var release string
 
 // version is the release, or the commit that the binary was built from.
 func version() string {
-	if release != "" {
-		return release
+	built := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		built = info.Main.Version
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "unknown"
+	return cmp.Or(release, built, "unknown")
 }
 
 // newVersion makes the command that tells the version.
 func newVersion() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Tell this program's version",
-		Args:  usageArgs(cobra.NoArgs),
+		Use: "version", Short: "Tell this program's version",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), map[string]string{
-					"version": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
-				})
-			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "keep-proxy %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+			v := map[string]string{"version": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH}
+			return show(cmd, v, func(p *page, v map[string]string) {
+				p.sayf("keep-proxy %s (%s, %s/%s)", v["version"], v["go"], v["os"], v["arch"])
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	jsonFlag(cmd)
 	return cmd
 }

@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,13 +48,14 @@ func newRun() *cobra.Command {
 			"An item whose command ended with 0 is done: its command is not started again.\n\n" +
 			"Exit code: the command's own; 75 stopped on an unknown outcome, 76 the item needs attention,\n" +
 			"77 aborted on a failed mutation, 78 no run could be opened; 126 and 127 as a shell's.",
-		Args: someCommand,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.refuse(cmd); err != nil {
-				return err
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("run: the command is missing; write it after --, see %s --help", cmd.CommandPath())
 			}
-			return f.run(cmd, args)
+			return nil
 		},
+		PreRunE: f.refuse,
+		RunE:    f.run,
 	}
 	cmd.Flags().SetInterspersed(false)
 	f.adminFlags.bind(cmd)
@@ -66,7 +71,7 @@ func newRun() *cobra.Command {
 }
 
 // refuse refuses what can't be asked for.
-func (f *runFlags) refuse(cmd *cobra.Command) error {
+func (f *runFlags) refuse(cmd *cobra.Command, _ []string) error {
 	if cmd.Flags().Changed("user") && f.user == "" {
 		return usage("run: --user is empty; name a user, or leave it out")
 	}
@@ -87,7 +92,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	verdict, err := f.attempt(cmd, args, signals)
 	verdict, err = reported(cmd, verdict, err)
 	if writeErr := f.writeResult(verdict); writeErr != nil {
-		return errors.Join(err, &exitError{max(verdict.Code, codeFailed), writeErr})
+		return errors.Join(err, &exitError{code: max(verdict.Code, codeFailed), err: writeErr})
 	}
 	if err != nil {
 		return err
@@ -114,27 +119,19 @@ func (f *runFlags) attempt(cmd *cobra.Command, args []string, signals *relay) (m
 		wait = c.Reconcile.Settle + extraWait
 	}
 	verdict, err := f.inside(cmd, h, args, signals, wait)
-	told := false
+	wasTold := false
 	left := h.leave(signals.ctx, func() {
 		// Others may take hours: that no run was opened is said before that.
 		if text := sentence(cmd, err); text != "" {
-			told = true
+			wasTold = true
 			say("%s", text)
 		}
 		say("waiting for other runs that use this proxy; Ctrl-C ends them")
 	})
-	if told && left == nil {
-		return verdict, &toldError{err}
+	if wasTold && left == nil {
+		return verdict, told(err)
 	}
 	return verdict, errors.Join(err, left)
-}
-
-// someCommand wants the command that is to be run.
-func someCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return usage("run: the command is missing; write it after --, see %s --help", cmd.CommandPath())
-	}
-	return nil
 }
 
 // errSignalled says that somebody ended us while we waited: nothing is wrong with the work.
@@ -147,7 +144,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	if err != nil {
 		return managed.Verdict{}, noRun(err)
 	}
-	scope, began := managed.Scope{Workflow: f.workflow, Item: f.item}, time.Now()
+	scope, began := managed.Scope{Workflow: f.Workflow, Item: f.Item}, time.Now()
 	if h.embedded {
 		if err := settle(signals.ctx, h, scope, wait, say); err != nil {
 			return managed.Verdict{}, noRun(err)
@@ -157,9 +154,9 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		return managed.Verdict{}, noRun(errSignalled)
 	}
 	opened, err := f.open(signals.ctx, h, wait, began, say)
-	if done := itemDone(err); done != nil && f.ifDone != ifDoneFail {
-		say("%s The command was not started; keep-proxy items reopen or new-attempt allows more", done.Detail)
-		return managed.Verdict{Skipped: true, Reason: done.Detail, Retry: managed.RetryNo}, nil
+	if p, ok := errors.AsType[*client.Problem](err); ok && p.Name() == "item-done" && f.IfDone != ifDoneFail {
+		say("%s The command was not started; keep-proxy items reopen or new-attempt allows more", p.Detail)
+		return managed.Verdict{Skipped: true, Reason: p.Detail, Retry: managed.RetryNo}, nil
 	}
 	if err != nil {
 		return managed.Verdict{}, noRun(openError(err))
@@ -168,7 +165,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		untrusted(say, opened.Env)
 	}
 	session := &managed.Session{
-		API: h.Client, Run: opened.Run, TTL: f.ttl, KeepOpen: f.keepOpen, Say: say,
+		API: h.Client, Run: opened.Run, TTL: time.Duration(f.TTL), KeepOpen: f.keepOpen, Say: say,
 		Words: func(err error) string { return strings.Replace(said(cmd, err), "--run ID", "--run "+opened.Run.ID, 1) },
 	}
 	var p *child.Process
@@ -206,12 +203,12 @@ func (f *runFlags) open(
 	ctx context.Context, h *host, wait time.Duration, began time.Time, say func(string, ...any),
 ) (*wire.OpenedRun, error) {
 	switch {
-	case h.embedded && f.once:
+	case h.embedded && f.Once:
 		wait = max(0, wait-time.Since(began).Round(time.Second))
 	case h.embedded:
 		wait = 0
 	}
-	key := newKey()
+	key := rand.Text()
 	return managed.OpenSettled(ctx, func(ctx context.Context) (*wire.OpenedRun, error) {
 		return f.surely(ctx, h.Client, key, say)
 	}, wait, func(p *client.Problem) {
@@ -239,30 +236,28 @@ func settle(ctx context.Context, h *host, scope managed.Scope, wait time.Duratio
 	return err
 }
 
-// start starts the command with the run's variables; done is called after its end.
+// start starts the command on our own standard streams, with the run's variables; done is called after its end.
 func start(cmd *cobra.Command, args []string, run map[string]string, c config.Config, user *child.User) (p *child.Process, done func(), err error) {
-	done = func() {}
-	if user == nil {
-		p, err = startChild(cmd, args, childEnvironment(os.Environ(), run, secretNames(c)), nil)
-		return p, done, err
-	}
-	remove, err := trustFor(run, user)
-	if err != nil {
-		return nil, done, noRun(err)
-	}
-	p, err = startChild(cmd, args, asUser(childEnvironment(os.Environ(), run, secretNames(c)), user), user)
-	return p, remove, err
-}
-
-// startChild starts the command on our own standard streams.
-func startChild(cmd *cobra.Command, args, environ []string, user *child.User) (*child.Process, error) {
 	in, _ := cmd.InOrStdin().(*os.File)
 	out, _ := cmd.OutOrStdout().(*os.File)
 	errs, _ := cmd.ErrOrStderr().(*os.File)
+	done = func() {}
 	if in == nil || out == nil || errs == nil {
-		return nil, errors.New("run: the standard streams are no files that a command could be given")
+		return nil, done, errors.New("run: the standard streams are no files that a command could be given")
 	}
-	return child.Start(child.Command{Args: args, Env: environ, Stdin: in, Stdout: out, Stderr: errs, User: user})
+	if user != nil {
+		remove, err := trustFor(run, user)
+		if err != nil {
+			return nil, done, noRun(err)
+		}
+		done = remove
+	}
+	environ := childEnvironment(os.Environ(), run, secretNames(c))
+	if user != nil {
+		environ = asUser(environ, user)
+	}
+	p, err = child.Start(child.Command{Args: args, Env: environ, Stdin: in, Stdout: out, Stderr: errs, User: user})
+	return p, done, err
 }
 
 // bundleVariable names the file by which most clients trust the proxy.
@@ -279,45 +274,6 @@ func untrusted(say func(string, ...any), env map[string]string) {
 	_ = f.Close()
 }
 
-// tell says in a sentence why the run did not end with its command. itemDone says that
-// the run might only read.
-func tell(say func(string, ...any), v managed.Verdict, itemDone bool) {
-	switch v.Code {
-	case managed.CodeUnknown:
-		say("stopped: %s", v.Reason)
-		switch {
-		case v.Mutation == "" && !managed.Ended(v.State):
-			say("see keep-proxy runs show %s; run the same command again once keep-proxy status is clean, with --takeover if this run still goes on", v.Run)
-		case v.Mutation != "" && v.State == "aborted":
-			// What it met may be settled since, or was never unknown: its stored result could not be verified.
-			say("see keep-proxy mutations show %s; run the same command again later, once keep-proxy status is clean", v.Mutation)
-		case v.Mutation != "":
-			say("see keep-proxy mutations show %s; run the same command again once it is settled, by the API or by keep-proxy resolve", v.Mutation)
-		}
-	case managed.CodeAttention:
-		say("the item needs attention: %s", v.Reason)
-		say("see keep-proxy mutations show %s; decide with keep-proxy resolve %s", v.Mutation, v.Mutation)
-	case managed.CodeAborted:
-		say("aborted (%s): %s", v.Class, v.Reason)
-		say("%s", abortAdvice(v, itemDone))
-	}
-}
-
-// abortAdvice says what to do after a run that was aborted.
-func abortAdvice(v managed.Verdict, itemDone bool) string {
-	what := "mend the cause, and run the same command again; what was applied is replayed"
-	switch {
-	case itemDone:
-		what = "a run of an item that is done may only read; keep-proxy items reopen or new-attempt allows more"
-	case v.Retry == managed.RetryYes:
-		what = "it may pass by itself: run the same command again later; what was applied is replayed"
-	}
-	if v.Mutation != "" {
-		what = "see keep-proxy mutations show " + v.Mutation + "; " + what
-	}
-	return what
-}
-
 // advising is saying for a command, of which the commands that it names find the ledger.
 func advising(cmd *cobra.Command) func(string, ...any) {
 	say := saying(cmd.ErrOrStderr())
@@ -329,4 +285,67 @@ func saying(w io.Writer) func(string, ...any) {
 	return func(format string, args ...any) {
 		fmt.Fprintf(w, "keep-proxy: %s\n", printable(fmt.Sprintf(format, args...)))
 	}
+}
+
+// relay hands signals to the command while it runs; before and after, they end
+// what is waited for.
+type relay struct {
+	ctx     context.Context
+	child   chan syscall.Signal
+	cancel  context.CancelFunc
+	running atomic.Bool
+	raw     chan os.Signal
+}
+
+// relayed are the signals by which a session manager or a person ends a program.
+var relayed = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+
+func relaySignals(ctx context.Context) *relay {
+	r := &relay{child: make(chan syscall.Signal, 8), raw: make(chan os.Signal, 8)}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	for _, s := range relayed {
+		// Who starts us with nohup, or in the background of a script, has it ignored, by the
+		// command too.
+		if !signal.Ignored(s) {
+			signal.Notify(r.raw, s)
+		}
+	}
+	go func() {
+		for s := range r.raw {
+			r.pass(s)
+		}
+	}()
+	return r
+}
+
+// outliveReaders keeps a write that nobody reads from ending the program, as in front of a tee that Ctrl-C has ended: what is
+// being sent would become unknown. Programs that it starts are ended by such a write as ever.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// pass hands one signal on. Signals that the command has not taken yet are enough.
+func (r *relay) pass(s os.Signal) {
+	sig, ok := s.(syscall.Signal)
+	if !ok || !r.running.Load() {
+		r.cancel()
+		return
+	}
+	select {
+	case r.child <- sig:
+	default:
+	}
+}
+
+// toChild starts the command and waits for its end: signals are the command's from before
+// it is there, as nothing else would tell it of them.
+func (r *relay) toChild(run func()) {
+	r.running.Store(true)
+	defer r.running.Store(false)
+	run()
+}
+
+// close ends the relay.
+func (r *relay) close() {
+	signal.Stop(r.raw)
+	close(r.raw)
+	r.cancel()
 }

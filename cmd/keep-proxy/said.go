@@ -31,9 +31,8 @@ var commandsFor = strings.NewReplacer(
 	"GET /v1/status", "keep-proxy status",
 )
 
-// namedCommand matches the commands on a ledger that advice names. Flags that follow
-// one are its own, and what a process that has the ledger open is called is no advice:
-// nothing is added to either. Those of localCommand know no --admin.
+// namedCommand matches the commands on a ledger that advice names. Nothing is added to a command with such flags of its own, nor
+// to the name of a process that has the ledger open. Those of localCommand know no --admin.
 var (
 	namedCommand = regexp.MustCompile(`(?:\bby process \d+ \()?` +
 		`\b(?:start (?:it|one) with keep-proxy serve|keep-proxy (?:audit export|check|health|pause|resolve|resume|status|` +
@@ -58,17 +57,6 @@ func again(cmd *cobra.Command) string {
 	return flags
 }
 
-// anywhere is the flags by which a command finds this one's configuration from any folder.
-func anywhere(cmd *cobra.Command) string {
-	var s settings
-	for name, value := range map[string]*string{"config": &s.file, "data-dir": &s.dataDir} {
-		if f := cmd.Flags().Lookup(name); f != nil {
-			*value = f.Value.String()
-		}
-	}
-	return s.anywhere()
-}
-
 // onSameLedger gives the commands that a text names such flags: without them they would
 // look elsewhere, and find nothing.
 func onSameLedger(flags, text string) string {
@@ -83,24 +71,18 @@ func onSameLedger(flags, text string) string {
 	})
 }
 
-// said is an error in the words of the command line: what the API refused is told by
-// command and flag, with all of its faults, as nobody sees the answer that holds them.
+// said is an error in the words of the command line: what the API refused is told by command and flag, with all of its faults. A
+// refusal is one line, as it may quote what an API or a program said.
 func said(cmd *cobra.Command, err error) string {
-	return onSameLedger(again(cmd), inCommands(cmd, err))
-}
-
-// inCommands is an error with the refusal in it, if there is one, in those words. A refusal is one
-// line: what an API or a program said of a mutation may be quoted in it.
-func inCommands(cmd *cobra.Command, err error) string {
 	text := err.Error()
-	p, ok := errors.AsType[*client.Problem](err)
-	if !ok {
-		return text
+	if p, ok := errors.AsType[*client.Problem](err); ok {
+		told := commandsFor.Replace(p.Error())
+		if len(p.Errors) > 0 {
+			told = inFlags(cmd, p.Errors)
+		}
+		text = strings.Replace(text, p.Error(), printable(told), 1)
 	}
-	if len(p.Errors) == 0 {
-		return strings.Replace(text, p.Error(), printable(commandsFor.Replace(p.Error())), 1)
-	}
-	return strings.Replace(text, p.Error(), printable(inFlags(cmd, p.Errors)), 1)
+	return onSameLedger(again(cmd), text)
 }
 
 // inFlags tells faults by the flags in which they are.

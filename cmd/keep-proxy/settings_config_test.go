@@ -35,7 +35,7 @@ func TestTheEnvironmentNamesTheConfigurationFile(t *testing.T) {
 			t.Errorf("%q: max_body %d, want %d", c.args, loaded.Proxy.MaxBody, c.want)
 		}
 	}
-	if s := (&settings{file: named}).again(); s == "" {
+	if s := (&settings{file: named}).anywhere(); s == "" {
 		t.Error("hints don't name the file")
 	}
 }

@@ -10,23 +10,72 @@ import (
 	"strings"
 
 	"keep-proxy/cli/child"
+	"keep-proxy/config"
 )
 
-// otherUser is as whom run starts its command, nil for ourselves. The command can't read
-// what makes an operator, or it isn't started.
-func otherUser(name string, h *host) (*child.User, error) {
-	c := h.config
+// passwordVariable is of the one key that is a secret and may be written out in its own variable. A command gets a reference to
+// nothing instead: without a value its configuration would have a user without a password.
+var (
+	passwordVariable = config.EnvName("proxy.upstream_proxy.password")
+	withheld         = "${env:WITHHELD_FROM_COMMANDS}"
+)
+
+// secretNames are the variables that configuration names as a secret's source.
+func secretNames(c config.Config) []string {
+	names := c.Proxy.UpstreamProxy.Password.EnvNames()
+	for _, s := range c.Connectors.Settings {
+		if s.Credentials != nil {
+			names = append(names, s.Credentials.Value.EnvNames()...)
+		}
+	}
+	for _, w := range c.Notify.Webhooks {
+		names = append(names, w.URL.EnvNames()...)
+		if w.Secret != nil {
+			names = append(names, w.Secret.EnvNames()...)
+		}
+	}
+	return names
+}
+
+// childEnvironment is the inherited environment without secrets, with the run's
+// variables over it.
+func childEnvironment(inherited []string, run map[string]string, secrets []string) []string {
+	var out []string
+	for _, line := range inherited {
+		name, value, _ := strings.Cut(line, "=")
+		if _, replaced := run[name]; replaced || slices.Contains(secrets, name) {
+			continue
+		}
+		if name == passwordVariable && value != "" {
+			line = name + "=" + withheld
+		}
+		out = append(out, line)
+	}
+	for _, name := range slices.Sorted(maps.Keys(run)) {
+		out = append(out, name+"="+run[name])
+	}
+	return out
+}
+
+// otherUser is as whom run starts its command, nil for ourselves. The command can't read what makes an operator, or it isn't
+// started.
+func otherUser(name string, h *host) (u *child.User, err error) {
 	if name == "" {
 		return nil, nil //nolint:nilnil // no other user
 	}
+	defer func() {
+		if err != nil {
+			u, err = nil, fmt.Errorf("run: --user %s: %w", name, err)
+		}
+	}()
 	if err := child.Switchable(); err != nil {
-		return nil, fmt.Errorf("run: --user %s: %w", name, err)
+		return nil, err
 	}
-	u, err := child.LookupUser(name)
-	if err != nil {
-		return nil, fmt.Errorf("run: --user: %w", err)
+	if u, err = child.LookupUser(name); err != nil {
+		return nil, err
 	}
-	files := []string{tokenFile(c), c.Admin.TokenFile, c.Proxy.CA.KeyFile, filepath.Join(c.Ledger.Dir, "ledger")}
+	c := h.config
+	files := []string{tokenFile(c, nil), c.Admin.TokenFile, c.Proxy.CA.KeyFile, filepath.Join(c.Ledger.Dir, "ledger")}
 	if h.state != nil {
 		files = append(files, h.state.TokenFile) // A proxy that runs may have another configuration.
 	}
@@ -34,54 +83,41 @@ func otherUser(name string, h *host) (*child.User, error) {
 		if file == "" {
 			continue
 		}
-		can, err := u.CanRead(file)
-		if err != nil {
-			return nil, fmt.Errorf("run: --user %s: %w", name, err)
-		}
-		if can {
-			return nil, fmt.Errorf("run: --user %s: that user can read %s, and could decide in your name; "+
-				"take the right away (chmod 700 of its folder), or name another user", name, file)
+		if can, err := u.CanRead(file); err != nil {
+			return nil, err
+		} else if can {
+			return nil, fmt.Errorf("that user can read %s, and could decide in your name; "+
+				"take the right away (chmod 700 of its folder), or name another user", file)
 		}
 	}
-	can, err := u.CanChange(c.Ledger.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("run: --user %s: %w", name, err)
-	}
-	if can {
-		return nil, fmt.Errorf("run: --user %s: that user can change %s, and could put another token in the place of yours; "+
-			"take the right away (chmod 700 and its owner), or name another user", name, c.Ledger.Dir)
+	if can, err := u.CanChange(c.Ledger.Dir); err != nil {
+		return nil, err
+	} else if can {
+		return nil, fmt.Errorf("that user can change %s, and could put another token in the place of yours; "+
+			"take the right away (chmod 700 and its owner), or name another user", c.Ledger.Dir)
 	}
 	return u, nil
 }
 
-// trustFor copies what the run's variables name as files to where another user can read
-// it: certificates, which are no secret, lie in a folder that is ours alone. The variables
-// name the copies from then on, and remove lets them go.
+// trustFor copies the certificates that the run's variables name, which are no secret, to where another user can read them: they
+// lie in a folder that is ours alone. The variables name the copies from then on, and remove deletes them.
 func trustFor(env map[string]string, u *child.User) (remove func(), err error) {
 	dir, err := os.MkdirTemp("", "keep-ca-")
 	if err != nil {
 		return nil, fmt.Errorf("copy certificates: %w", err)
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
+	err = os.Chmod(dir, 0o755) //nolint:gosec // others are to read it
 	copies := map[string]string{}
 	for name, value := range env {
 		if strings.HasPrefix(name, "KEEP_") || !filepath.IsAbs(value) {
 			continue
 		}
 		if copies[value] == "" {
-			to := filepath.Join(dir, fmt.Sprintf("%d-%s", len(copies), filepath.Base(value)))
-			if err := copyReadable(value, to); err != nil {
-				remove()
-				return nil, fmt.Errorf("copy certificates: %w", err)
-			}
-			copies[value] = to
+			copies[value] = filepath.Join(dir, fmt.Sprintf("%d-%s", len(copies), filepath.Base(value)))
+			err = errors.Join(err, copyFor(u, value, copies[value]))
 		}
 		env[name] = copies[value]
-	}
-	// MkdirTemp makes it ours alone.
-	err = os.Chmod(dir, 0o755) //nolint:gosec // others are to read it
-	for _, name := range slices.Sorted(maps.Values(copies)) {
-		err = errors.Join(err, readableBy(u, name))
 	}
 	if err != nil {
 		remove()
@@ -90,34 +126,32 @@ func trustFor(env map[string]string, u *child.User) (remove func(), err error) {
 	return remove, nil
 }
 
-func readableBy(u *child.User, name string) error {
-	can, err := u.CanRead(name)
-	if err == nil && !can {
-		err = fmt.Errorf("user %d:%d can't read %s; set TMPDIR to a folder that all can enter", u.UID, u.GID, name)
-	}
-	return err
-}
-
-func copyReadable(from, to string) error {
+// copyFor copies a file so that the user can read it.
+func copyFor(u *child.User, from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(to, content, 0o600), os.Chmod(to, 0o644)) //nolint:gosec // others are to read it
+	//nolint:gosec // others are to read it
+	if err := errors.Join(os.WriteFile(to, content, 0o600), os.Chmod(to, 0o644)); err != nil {
+		return err
+	}
+	can, err := u.CanRead(to)
+	if err == nil && !can {
+		err = fmt.Errorf("user %d:%d can't read %s; set TMPDIR to a folder that all can enter", u.UID, u.GID, to)
+	}
+	return err
 }
 
 // asUser changes an environment to the user's.
 func asUser(env []string, u *child.User) []string {
-	var out []string
-	for _, line := range env {
-		switch name, _, _ := strings.Cut(line, "="); name {
-		case "HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", tokenVariable:
-		default:
-			out = append(out, line)
-		}
-	}
+	ours := []string{"HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", tokenVariable}
+	env = slices.DeleteFunc(env, func(line string) bool {
+		name, _, _ := strings.Cut(line, "=")
+		return slices.Contains(ours, name)
+	})
 	if u.Name != "" {
-		out = append(out, "HOME="+u.Home, "USER="+u.Name, "LOGNAME="+u.Name)
+		env = append(env, "HOME="+u.Home, "USER="+u.Name, "LOGNAME="+u.Name)
 	}
-	return out
+	return env
 }

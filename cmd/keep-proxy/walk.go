@@ -24,40 +24,33 @@ var (
 
 // interactive walks through what is open, one question after the other.
 func (f *resolveFlags) interactive(cmd *cobra.Command) error {
-	for _, a := range actionFlags {
-		if *f.actions[a.action] {
-			return usage("resolve: name the mutation that --%s is about, or say --all; without either, resolve asks", a.flag)
+	for action, chosen := range f.actions {
+		if *chosen {
+			return usage("resolve: name the mutation that %s is about, or say --all; without either, resolve asks", flagOf(action))
 		}
 	}
 	if f.filter.Connector != "" || f.filter.Operation != "" {
 		return usage("resolve: --connector and --operation go with --all, and a decision; without, every open question is asked")
 	}
-	if f.json {
-		return f.list(cmd)
-	}
-	w := newWalk(cmd, f.actor)
 	return f.with(cmd, func(ctx context.Context, c *connection) error {
-		w.api = c
-		err := w.all(ctx, f.filter.Filter)
-		if errors.Is(err, errLeft) {
-			return nil
-		}
-		return err
-	})
-}
-
-// list writes what is open for a program, which can't be asked.
-func (f *resolveFlags) list(cmd *cobra.Command) error {
-	return f.with(cmd, func(ctx context.Context, c *connection) error {
-		open, filter := wire.List[wire.Escalation]{Items: []wire.Escalation{}}, f.filter.Filter
-		for e, err := range all(&filter.Cursor, func() (*wire.List[wire.Escalation], error) { return c.Escalations(ctx, filter) }) {
+		if asJSON(cmd) { // A program can't be asked.
+			filter := f.filter
+			open, err := collected(&filter.Cursor, func() (*wire.List[wire.Escalation], error) { return c.Escalations(ctx, filter) })
 			if err != nil {
 				return err
 			}
-			open.Items = append(open.Items, *e)
+			return writeJSON(cmd.OutOrStdout(), wire.List[wire.Escalation]{Items: open})
 		}
-		return writeJSON(cmd.OutOrStdout(), open)
+		return left(newWalk(cmd, c, f.actor).all(ctx, f.filter))
 	})
+}
+
+// left makes it no error that a person stopped answering.
+func left(err error) error {
+	if errors.Is(err, errLeft) {
+		return nil
+	}
+	return err
 }
 
 // walkAPI is what the walk needs of the admin API.
@@ -81,9 +74,9 @@ type walk struct {
 }
 
 // newWalk makes a person's way through questions, on the command's own streams.
-func newWalk(cmd *cobra.Command, actor string) *walk {
+func newWalk(cmd *cobra.Command, api walkAPI, actor string) *walk {
 	return &walk{
-		in: bufio.NewScanner(cmd.InOrStdin()), out: cmd.OutOrStdout(), actor: actor, flags: again(cmd), terminal: isTerminal(cmd.InOrStdin()),
+		api: api, in: bufio.NewScanner(cmd.InOrStdin()), out: cmd.OutOrStdout(), actor: actor, flags: again(cmd), terminal: isTerminal(cmd.InOrStdin()),
 	}
 }
 
@@ -94,7 +87,10 @@ func (w *walk) all(ctx context.Context, f client.Filter) error {
 			return err
 		}
 		seen++
-		if err := w.one(ctx, *e); err != nil {
+		if err := w.show(func(p *page) { showEscalation(p, *e) }); err != nil {
+			return err
+		}
+		if err := w.question(ctx, *e); err != nil {
 			return err
 		}
 	}
@@ -104,13 +100,7 @@ func (w *walk) all(ctx context.Context, f client.Filter) error {
 	return nil
 }
 
-// one shows a question and asks until it is answered or left for later.
-func (w *walk) one(ctx context.Context, e wire.Escalation) error {
-	if err := writeEscalation(w.out, e); err != nil {
-		return err
-	}
-	return w.question(ctx, e)
-}
+func (w *walk) show(write func(*page)) error { return showPage(w.out, w.flags, write) }
 
 // question asks about what was shown, until it is answered or left for later.
 func (w *walk) question(ctx context.Context, e wire.Escalation) error {
@@ -213,10 +203,8 @@ func (w *walk) result(d *wire.Resolve, mutation string) (bool, error) {
 // is lost without a word.
 const terminalLine = 4095
 
-// body asks for the answer's content; false leaves the decision. It is final once it is recorded, so
-// that one of which only a part came is no answer: the first of several lines that were pasted, or
-// what a terminal gives of a long one. The rest of the lines is read as answers then: none but whole
-// JSON is taken, and an empty one leaves the decision.
+// body asks for the answer's content; false leaves the decision. A part of it is refused: the first of several lines that were
+// pasted, or what a terminal gives of a long one. The other lines come as answers then: only whole JSON is taken.
 func (w *walk) body(mutation string) (text string, given bool, err error) {
 	text, err = w.ask("Body, on one line (empty: none): ")
 	if err != nil || w.whole(text) {
@@ -275,15 +263,17 @@ func (w *walk) ask(question string) (string, error) {
 	return strings.TrimSpace(w.in.Text()), nil
 }
 
-// undecided reports whether the flags name no decision, nor a part of one. The reason alone
-// is none: whoever gave it is asked for the rest.
+// undecided reports whether the flags name no decision, nor a part of one. The reason alone is none: whoever gave it is
+// asked for the rest.
 func (f *resolveFlags) undecided() bool {
 	for _, chosen := range f.actions {
 		if *chosen {
 			return false
 		}
 	}
-	return !f.all && !f.newKey && !f.force && !f.none && !f.compensate && f.result == "" && f.object == ""
+	d := f.decision
+	d.Version = 0
+	return !f.all && f.result == "" && d == wire.Resolve{}
 }
 
 // about is what the advice at a stop calls: it shows one mutation, and asks a person what
@@ -294,23 +284,16 @@ func (f *resolveFlags) about(cmd *cobra.Command, id string) error {
 		if err != nil {
 			return err
 		}
-		if f.json {
-			return errors.Join(writeJSON(cmd.OutOrStdout(), m), undecided(m))
-		}
 		open, err := askedAbout(ctx, c, m)
 		if err != nil {
 			return err
 		}
-		if !isTerminal(cmd.InOrStdin()) || !isTerminal(cmd.OutOrStdout()) {
-			return errors.Join(showMutation(cmd.OutOrStdout(), m, open, again(cmd)), undecided(m))
+		if asJSON(cmd) || !isTerminal(cmd.InOrStdin()) || !isTerminal(cmd.OutOrStdout()) {
+			return errors.Join(show(cmd, m, func(p *page, m *wire.Mutation) { showMutation(p, m, open) }), undecided(m))
 		}
-		w := newWalk(cmd, f.actor)
-		w.api, w.reason = c, f.reason
-		err = w.mutation(ctx, m, open, f.version)
-		if errors.Is(err, errLeft) {
-			return nil
-		}
-		return err
+		w := newWalk(cmd, c, f.actor)
+		w.reason = f.reason
+		return left(w.mutation(ctx, m, open, f.decision.Version))
 	})
 }
 
@@ -326,16 +309,18 @@ func undecided(m *wire.Mutation) error {
 	return usage("resolve: name the decision on %s, and --reason; open now: %s", m.ID, strings.Join(flags, ", "))
 }
 
-// mutation is the way through one mutation, whether it asks a person or not. version is the
-// one that the person saw before; 0 for the one that is shown.
+// mutation is the way through one mutation, whether it asks a person or not. version is the one that the person saw
+// before; 0 for the one that is shown.
 func (w *walk) mutation(ctx context.Context, m *wire.Mutation, open *wire.Escalation, version int64) error {
+	write := func(p *page) { showEscalation(p, *open) }
 	if open == nil {
-		// Those who look may decide before anybody is asked.
+		// Those who look may decide before anybody is asked. The questions that follow show the decisions.
 		open = &wire.Escalation{Mutation: m.ID, Version: m.Version, Actions: m.Actions}
-		if err := showWithout(w.out, m, w.flags); err != nil {
-			return err
-		}
-	} else if err := writeEscalation(w.out, *open); err != nil {
+		bare := *m
+		bare.Actions = nil
+		write = func(p *page) { showMutation(p, &bare, nil) }
+	}
+	if err := w.show(write); err != nil {
 		return err
 	}
 	if version != 0 {
@@ -346,11 +331,4 @@ func (w *walk) mutation(ctx context.Context, m *wire.Mutation, open *wire.Escala
 		return err
 	}
 	return w.question(ctx, *open)
-}
-
-// showWithout shows a mutation, and leaves its decisions to the questions that follow.
-func showWithout(w io.Writer, m *wire.Mutation, flags string) error {
-	bare := *m
-	bare.Actions = nil
-	return showMutation(w, &bare, nil, flags)
 }

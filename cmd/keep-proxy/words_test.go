@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -106,10 +107,8 @@ func TestWhatOthersWroteDoesNotDriveTheTerminal(t *testing.T) {
 func TestWhatOthersSaidIsShownInOneLine(t *testing.T) {
 	t.Parallel()
 	const hostile = "gone\x1b[2J\u202e\nkeep-proxy: all is well"
-	var shown bytes.Buffer
-	if err := showMutation(&shown, &wire.Mutation{ID: "m-1", Verification: &wire.Verification{Said: "disagrees", Reason: hostile}}, nil, ""); err != nil {
-		t.Fatal(err)
-	}
+	var shown page
+	showMutation(&shown, &wire.Mutation{ID: "m-1", Verification: &wire.Verification{Said: "disagrees", Reason: hostile}}, nil)
 	refused := &wire.Problem{Type: wire.ProblemPrefix + "item-attention", Detail: "The item waits (" + hostile + ")."}
 	for name, text := range map[string]string{
 		"the mutation":        shown.String(),
@@ -164,12 +163,12 @@ func TestATimeSaysItsZone(t *testing.T) {
 
 func TestATableHasNoHeadWithoutRows(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	if err := table(&out, []string{"A"}, nil); err != nil || out.Len() > 0 {
-		t.Errorf("%q, %v", out.String(), err)
+	var out page
+	if (columns[[]string]{"A", cells}).table(&out, nil); out.Len() > 0 {
+		t.Errorf("%q", out.String())
 	}
-	if err := table(&out, []string{"A", "BC"}, [][]string{{"long", "x"}}); err != nil || out.String() != "A     BC\nlong  x\n" {
-		t.Errorf("%q, %v", out.String(), err)
+	if (columns[[]string]{"A\tBC", cells}).table(&out, [][]string{{"long", "x"}}); out.String() != "A     BC\nlong  x\n" {
+		t.Errorf("%q", out.String())
 	}
 }
 
@@ -203,13 +202,9 @@ func TestTheBytesOfASendingWithoutAnEndAreNotZero(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	sendings := []wire.Dispatch{{StartedAt: at, Lost: true}, {StartedAt: at, EndedAt: at.Add(time.Second), Wire: wire.Wire{BytesWritten: 412}}, {StartedAt: at, EndedAt: at}}
-	var shown, asked bytes.Buffer
-	if err := showDispatches(&shown, &wire.Mutation{Dispatches: sendings}); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeEscalation(&asked, wire.Escalation{Evidence: sendings}); err != nil {
-		t.Fatal(err)
-	}
+	var shown, asked page
+	showMutation(&shown, &wire.Mutation{Dispatches: sendings}, nil)
+	showEscalation(&asked, wire.Escalation{Evidence: sendings})
 	for name, text := range map[string]string{"mutations show": shown.String(), "resolve": asked.String()} {
 		_, table, _ := strings.Cut(text, "Sendings:\n")
 		lines := strings.Split(strings.TrimSpace(table), "\n")
@@ -237,8 +232,13 @@ func TestWhatIsOwedIsShownWithHowItIsUndone(t *testing.T) {
 	done.State = "applied"
 	for m, want := range map[*wire.Mutation]bool{&owed: true, &queued: false, &done: false, {ID: "m-1", State: "failed"}: false} {
 		for way, show := range map[string]func(io.Writer) error{
-			"to look":   func(w io.Writer) error { return showMutation(w, m, nil, " --config c") },
-			"to decide": func(w io.Writer) error { return showWithout(w, m, " --config c") },
+			"to look": func(out io.Writer) error {
+				return showPage(out, " --config c", func(p *page) { showMutation(p, m, nil) })
+			},
+			"to decide": func(out io.Writer) error {
+				w := &walk{in: bufio.NewScanner(strings.NewReader("0")), out: out, flags: " --config c"}
+				return w.mutation(t.Context(), m, nil, 0)
+			},
 		} {
 			var shown bytes.Buffer
 			if err := show(&shown); err != nil || strings.Contains(shown.String(), how) != want {
@@ -250,11 +250,9 @@ func TestWhatIsOwedIsShownWithHowItIsUndone(t *testing.T) {
 
 func TestAHistoryThatIsNotWholeSaysSo(t *testing.T) {
 	t.Parallel()
-	var shown bytes.Buffer
+	shown := &page{flags: " --config c"}
 	m := wire.Mutation{Events: []wire.Event{{What: "claim"}, {What: "success"}, {What: "replayed"}, {What: "acknowledge"}}, EventsLeftOut: 7}
-	if err := showEvents(&shown, &m, " --config c"); err != nil {
-		t.Fatal(err)
-	}
+	showEvents(shown, &m)
 	lines := strings.Split(strings.TrimSpace(shown.String()), "\n")
 	if len(lines) != 7 || !strings.Contains(lines[3], "success") || !strings.Contains(lines[4], "7 events") ||
 		!strings.Contains(lines[4], "keep-proxy audit export --config c has all") || !strings.Contains(lines[5], "replayed") {

@@ -33,7 +33,7 @@ class Stopped(Exception):
 # These pass with time: an outcome is being found out, a run of the same item is still open,
 # the proxy takes no work now.
 RETRY = {"unknown-outcome", "blocked", "run-aborted", "item-busy", "not-sent",
-         "ledger-unavailable", "draining", "overloaded"}
+         "ledger-unavailable", "stale", "draining", "overloaded"}
 
 
 def _direct():

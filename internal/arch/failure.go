@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// statesFailure matches a package comment that says how the package fails: a section of that
-// name with text in it, or a paragraph.
+// statesFailure matches a package comment that says how the package fails. It has a section of that name with text in
+// it, or a paragraph.
 var statesFailure = regexp.MustCompile(`(?m)^(# Failure( behaviour)?\n\n[^#\n]|Failure behaviour: \S)`)
 
 // unasked are trees of packages that the program doesn't consist of: tests, and what they

@@ -12,17 +12,16 @@ import "sync"
 
 // Group is work that goes on in the background until Wait. Its zero value is ready.
 //
-// It differs from sync.WaitGroup in one thing: work may be begun at any moment, also
-// while somebody waits or afterwards, when a WaitGroup's counter would be misused. What
-// comes too late is refused, as there is nobody left to wait for it.
+// It differs from sync.WaitGroup in one thing: work may be begun at any moment, also while somebody waits or
+// afterwards. A WaitGroup's counter would be misused then. What comes too late is refused, as there is nobody left to
+// wait for it.
 type Group struct {
 	mu      sync.Mutex
 	ended   bool
 	working sync.WaitGroup
 }
 
-// Go begins work on a goroutine of its own, and reports whether it did: after Wait was
-// called it does not.
+// Go begins work on a goroutine of its own, and reports whether it did. After Wait was called it does not.
 func (g *Group) Go(work func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

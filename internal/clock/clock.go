@@ -1,15 +1,15 @@
 // Package clock tells the time on the three clocks that decisions need, and
 // says which of them is for what.
 //
-//   - The wall clock ([Clock.Now]) is for people, for vendors' windows, and for
-//     comparing with a time that an upstream gave. It may jump either way.
-//   - The monotonic clock ([Clock.Mono]) is for settle times and the spacing of
-//     confirmations: while this machine sleeps nothing can be concluded from the
-//     passing of time, so it stands still then. Its values can be compared
-//     between processes of one boot.
-//   - The boot-time clock ([Clock.Boot]) is for deadlines that guard a sending and
-//     for the age of a vendor key: the upstream's time goes on while this machine
-//     sleeps, so this clock does too.
+// The wall clock ([Clock.Now]) is for people, for vendors' windows, and for comparing with an upstream's time. It may
+// jump either way.
+//
+// The monotonic clock ([Clock.Mono]) is for settle times and the spacing of confirmations. It stands still while this
+// machine sleeps, since nothing can be concluded from the passing of time then. Its values can be compared between
+// processes of one boot.
+//
+// The boot-time clock ([Clock.Boot]) is for deadlines that guard a sending and for the age of a vendor key. It goes on
+// while this machine sleeps, since the upstream's time does.
 //
 // Values of the last two mean nothing under another [Clock.BootID].
 //
@@ -19,23 +19,23 @@
 //
 // # Failure
 //
-// A boot that can't be identified gets a name that no other process has, so that no
-// reading is compared across a restart. A clock that the kernel doesn't have ends the
-// program by a panic: without it neither a deadline nor a settle time could be kept.
+// A boot that can't be identified gets a name that no other process has. So no reading is compared across a restart. A
+// clock that the kernel doesn't have ends the program by a panic. Without it neither a deadline nor a settle time could
+// be kept.
 package clock
 
 import "time"
 
 // Clock tells the time. Its methods may be called concurrently.
 type Clock interface {
-	// Now returns the wall time, without Go's monotonic reading, so that
-	// subtracting two of them gives the difference of wall clocks.
+	// Now returns the wall time, without Go's monotonic reading. Subtracting two of them is the difference of wall
+	// clocks.
 	Now() time.Time
-	// Mono returns the time since some instant of this boot on a clock that
-	// never jumps and stands still while the machine sleeps.
+	// Mono returns the time since some instant of this boot. Its clock never jumps and stands still while the machine
+	// sleeps.
 	Mono() time.Duration
-	// Boot returns the time since some instant of this boot on a clock that
-	// never jumps and runs on while the machine sleeps.
+	// Boot returns the time since some instant of this boot. Its clock never jumps and runs on while the machine
+	// sleeps.
 	Boot() time.Duration
 	// BootID names the boot within which Mono and Boot can be compared. It is
 	// never empty.

@@ -1,6 +1,5 @@
-// Package fakes runs fakes of external APIs, by which keep-proxy is judged: real
-// HTTP servers on loopback, over TLS, with HTTP/1.1 and HTTP/2, which count for
-// themselves and sync a log of their own before they answer.
+// Package fakes runs fakes of external APIs, by which keep-proxy is judged. They are real HTTP servers on loopback,
+// over TLS, with HTTP/1.1 and HTTP/2. They count for themselves and sync a log of their own before they answer.
 //
 //	subpackage  what it is
 //	oracle      the log: every request, effect and answer, and how to count them
@@ -32,11 +31,8 @@
 //
 // # As a process
 //
-// [Main] is the same from a command line, so that a program which embeds it can
-// start a fake that outlives whatever else is killed; [Spawn] starts it. It
-// prints an [Announcement] as one line of JSON when it listens, and ends with
-// its context or, under -until-eof, with its standard input; killing it loses
-// nothing either. After a restart with
-// the same -log and -ca-dir it has the same books, keys and authority; give it
-// the address that it had with -listen.
+// [Main] is the same from a command line. A program which embeds it can start a fake that outlives whatever else is
+// killed; [Spawn] starts it. It prints an [Announcement] as one line of JSON when it listens. It ends with its context
+// or, under -until-eof, with its standard input. Killing it loses nothing either. After a restart with the same -log
+// and -ca-dir it has the same books, keys and authority. Set the address that it had with -listen.
 package fakes

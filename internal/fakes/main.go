@@ -45,11 +45,9 @@ type command struct {
 	untilEOF bool
 }
 
-// Main runs one fake: args are the API's name and flags. Without -ca-dir it
-// serves plain HTTP; with it, the authority is kept there. The control listener
-// is on 127.0.0.1:0 unless told otherwise. It serves until ctx ends or, with
-// -until-eof, stdin does, and returns an exit code: 2 for wrong arguments, 1 if
-// it could not serve or its log failed.
+// Main runs one fake: args are the API's name and flags. Without -ca-dir it serves plain HTTP; with it, the authority
+// is kept there. The control listener is on 127.0.0.1:0 unless told otherwise. It serves until ctx ends or, with
+// -until-eof, stdin does. It returns an exit code: 2 for wrong arguments, 1 if it could not serve or its log failed.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	cmd, err := parse(args, stderr)
 	if err != nil {

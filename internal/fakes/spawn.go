@@ -18,11 +18,10 @@ type Child struct {
 	err   error
 }
 
-// Spawn starts cmd, a program that calls Main with -until-eof among its
-// arguments, and waits for its announcement. The child's standard input is a
-// pipe that we hold, so that it ends when this process does, however that
-// happens. A child that ends before it announces is an error that says how; one
-// that does neither is waited for, so make cmd with a context.
+// Spawn starts cmd, a program that calls Main with -until-eof among its arguments, and waits for its announcement. The
+// child's standard input is a pipe that we hold. So the child ends when this process does, however that happens. A
+// child that ends before it announces is an error that says how. One that does neither is waited for, so make cmd with
+// a context.
 func Spawn(cmd *exec.Cmd) (*Child, error) {
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

@@ -48,9 +48,8 @@ func Arm(spec string) error {
 	return nil
 }
 
-// Do makes the named point run fn at its nth passing from now on, in the
-// goroutine that passes it, once. The returned function disarms the point again.
-// An unknown name or an n below 1 is an error.
+// Do makes the named point run fn once, at its nth passing from now on. It runs in the goroutine that passes the point.
+// The returned function disarms the point again. An unknown name or an n below 1 is an error.
 func Do(name string, n int64, fn func()) (disarm func(), err error) {
 	p, err := lookup(name)
 	if err != nil {

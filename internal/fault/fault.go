@@ -1,8 +1,7 @@
 // Package fault holds the named crash points of the program.
 //
-// A point marks an instant at which losing the process must do no harm, most
-// often a durability boundary. It is a package-level variable where it is
-// passed:
+// A point marks an instant at which losing the process must do no harm, most often a durability boundary. It is a
+// package-level variable where it is passed:
 //
 //	var afterClaim = fault.New("proxy.after_claim")
 //
@@ -11,16 +10,15 @@
 //		…
 //	}
 //
-// An unarmed point costs one atomic load and does nothing. The environment
-// variable KEEP_FAULT arms points to kill the process (see [ArmFromEnv]); a test
-// arms one to run a function (see [Do]). Names lists every point that is linked
-// into the program, so that a crash matrix can't forget one.
+// An unarmed point costs one atomic load and does nothing. The environment variable KEEP_FAULT arms points to kill the
+// process (see [ArmFromEnv]). A test arms one to run a function (see [Do]). Names lists every point that is linked into
+// the program, so that a crash matrix can't forget one.
 //
 // # Failure
 //
-// A name that no point has, or a count below 1, arms nothing at all and is an error, with
-// which the program ends before it serves: a test that kills nobody must not pass. A name
-// that is malformed or given twice in the program's own code panics at its start.
+// A name that no point has, or a count below 1, arms nothing at all and is an error. The program then ends before it
+// serves: a test that kills nobody must not pass. A name that is malformed or comes twice in the program's own code
+// panics at its start.
 //
 // # Caveats
 //
@@ -54,10 +52,8 @@ var registry = struct {
 	points map[string]*Point
 }{points: map[string]*Point{}}
 
-// New registers a point. Names have the form "package.what_just_happened", in
-// lower case. It is called once for each name, from a package-level variable; it
-// panics if the name is malformed or taken, since that is a mistake in the
-// program which no input can bring about.
+// New registers a point. Names have the form "package.what_just_happened", in lower case. It is called once for each
+// name, from a package-level variable. It panics if the name is malformed or taken: no input can bring that about.
 func New(name string) *Point {
 	if !validName(name) {
 		panic(fmt.Sprintf("fault: malformed point name %q", name))

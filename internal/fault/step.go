@@ -25,8 +25,8 @@ const (
 // All but points and commits are told twice, before they are done and after they were.
 type Step struct {
 	Op Op
-	// Name is a point's name, the path of what is synced or of what a file is renamed
-	// to, or what a transaction is about; of one that is put back, where.
+	// Name is a point's name, a path that is synced or renamed to, or what a transaction is about. Of one that is put
+	// back, it says where.
 	Name string
 	// Done says that it was done.
 	Done bool
@@ -34,9 +34,9 @@ type Step struct {
 
 var watcher atomic.Pointer[func(Step)]
 
-// Watch has fn called at each step from now on, in the goroutine that takes it, so that fn
-// may kill the process there. Without it a step costs one atomic load. The returned function
-// ends it. There is one watcher at a time; a later one replaces it.
+// Watch has fn called at each step from now on, in the goroutine that takes it. So fn may kill the process there.
+// Without it a step costs one atomic load. The returned function ends it. There is one watcher at a time; a later one
+// replaces it.
 func Watch(fn func(Step)) (stop func()) {
 	watcher.Store(&fn)
 	return func() { watcher.CompareAndSwap(&fn, nil) }

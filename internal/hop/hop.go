@@ -1,6 +1,5 @@
-// Package hop knows the header fields that belong to one connection (RFC 9110 §7.6.1), with
-// those of a proxy's authentication (§11.7) and those that old proxies use. Whoever has more
-// fields to leave out names them beside these.
+// Package hop knows the header fields that belong to one connection (RFC 9110 §7.6.1). It also knows those of a proxy's
+// authentication (§11.7) and those that old proxies use. Whoever has more fields to leave out names them beside these.
 //
 // # Failure
 //

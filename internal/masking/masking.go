@@ -3,9 +3,8 @@
 //
 // # Failure
 //
-// A credential of less than 8 bytes isn't looked for, as it would be found everywhere, nor is
-// one in a content coding, an encryption or a digest of the API's. What is masked can't be had
-// back: the answer itself is left as it was.
+// A credential of less than 8 bytes isn't looked for, as it would be found everywhere. Nor is one in a content coding,
+// an encryption or a digest of the API's. What is masked can't be had back: the answer itself is left as it was.
 package masking
 
 import (
@@ -124,8 +123,8 @@ func respelt(content []byte, secret string) []byte {
 	return append(out, content[done:]...)
 }
 
-// spelling looks for a secret in a text. What it has found to lead nowhere it doesn't try
-// again: in a row of backslashes each may be one of the secret's, or begin an escape.
+// spelling looks for a secret in a text. What it has found to lead nowhere it doesn't try again. In a row of
+// backslashes each may be one of the secret's, or begin an escape.
 type spelling struct {
 	text   []byte
 	secret string

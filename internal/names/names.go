@@ -1,11 +1,11 @@
-// Package names says what may be the name of a workflow or an item, whoever gives it: the
-// API, a request, or the configuration. Names are compared byte by byte and kept as they
-// come; two that only look alike are two. It imports nothing of ours.
+// Package names says what may be the name of a workflow or an item. The name comes from the API, a request, or the
+// configuration. Names are compared byte by byte and kept as they come; two that only look alike are two. It imports
+// nothing of ours.
 //
 // # Failure
 //
-// What can't be shown in one line as it is, is no name. A fault says what is wrong and how
-// to mend it, and whoever asked refuses: nothing is trimmed, cut or replaced.
+// What can't be shown in one line as it is, is no name. A fault says what is wrong and how to mend it. Whoever asked
+// refuses: nothing is trimmed, cut or replaced.
 package names
 
 import (
@@ -22,8 +22,7 @@ const (
 	Once = "once:"
 )
 
-// Fault says what is wrong with a name and how to mend it, nothing for a name that isn't
-// empty and has no fault.
+// Fault says what is wrong with a name and how to mend it. It says nothing for a name that may be one.
 func Fault(name string) (what, how string) {
 	switch {
 	case name == "":
@@ -49,13 +48,12 @@ func ItemFault(name string) (what, how string) {
 	return "", ""
 }
 
-// Shown reports whether text is UTF-8 that is shown in one line and in its own order:
-// nothing in it ends a line, moves a cursor, or turns the direction of writing.
+// Shown reports whether text is UTF-8 that is shown in one line and in its own order. Nothing in it ends a line, moves
+// a cursor, or turns the direction of writing.
 func Shown(text string) bool { return utf8.ValidString(text) && !strings.ContainsFunc(text, unshown) }
 
-// OneLine is text with a space in the place of each character for which it wouldn't be Shown: a
-// person who decides by what others wrote sees it as it stands there, and their terminal obeys
-// nobody.
+// OneLine is text with a space in the place of each character for which it wouldn't be Shown. A person who decides by
+// what others wrote sees it as it stands there. Their terminal obeys nobody.
 func OneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unshown(r) {

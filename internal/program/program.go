@@ -22,8 +22,8 @@ var (
 	ErrOutput = errors.New("it wrote more than it may and was killed")
 )
 
-// drain is how long is waited for output after the group was killed: a descendant that
-// left the group may hold the pipe.
+// drain is how long output is waited for after the group was killed. A descendant that left the group may hold the
+// pipe.
 const drain = time.Second
 
 // Spec is what to run. Args and Timeout are required, and MaxOutput unless it is Unheard.
@@ -37,8 +37,8 @@ type Spec struct {
 	Timeout time.Duration
 	// MaxOutput bounds standard output, in bytes.
 	MaxOutput int64
-	// Unheard is for a program of which the exit code alone counts: what it writes goes nowhere,
-	// and what it leaves running when it ends well isn't waited for, and goes on.
+	// Unheard is for a program of which the exit code alone counts; its output is dropped. What it leaves running when
+	// it ends well isn't waited for, and continues.
 	Unheard bool
 	// MaxMemory bounds the data of each process, in bytes; 0 for no limit.
 	MaxMemory int64

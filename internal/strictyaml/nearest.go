@@ -3,8 +3,12 @@ package strictyaml
 import "strings"
 
 // Nearest is the known name that a misspelt one probably means, whatever the case; "" if none is near:
-// at most a third of the name's length away, and at least 2. Of equals the first wins.
+// at most a third of the name's length away, and at least 2. Of equals the first wins. A name over
+// 64 bytes has none, since the time to find it grows with its length.
 func Nearest(name string, known []string) string {
+	if len(name) > 64 {
+		return ""
+	}
 	best, limit := "", max(2, len(name)/3)
 	for _, k := range known {
 		if d := distance(strings.ToLower(name), strings.ToLower(k)); d <= limit && d < max(len(name), len(k)) {

@@ -1,10 +1,14 @@
 package strictyaml
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestNearest(t *testing.T) {
 	t.Parallel()
-	keys := []string{"dial", "response", "total", "listen", "cap"}
+	long := strings.Repeat("x", 64)
+	keys := []string{"dial", "response", "total", "listen", "cap", long}
 	for _, c := range []struct{ name, text, want string }{
 		{"a letter too few", "respnse", "response"},
 		{"a letter too many", "totall", "total"},
@@ -14,6 +18,7 @@ func TestNearest(t *testing.T) {
 		{"nothing like any", "colour", ""},
 		{"a short word that shares nothing", "xy", ""},
 		{"no text", "", ""},
+		{"a name that is too long to look for", long + "x", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -1,7 +1,7 @@
 // Package strictyaml reads YAML that people write by hand, and finds every problem in it.
 //
-// A file is one document. Keys come once. Anchors, aliases, tags and merge keys are refused: they
-// make a file say something else than what is read in it.
+// A file is one document. Keys come once. Anchors, aliases, tags and merge keys are refused. With them a file would say
+// something else than what is read in it.
 //
 // # Failure behaviour
 //

@@ -170,8 +170,18 @@ func (l *linearized) claim(q *asked) (answered, error) {
 	if err != nil {
 		return answered{}, err
 	}
-	out, err := l.Claim(context.Background(), c)
-	return claimed(&out, err)
+	for {
+		a, err := l.Ahead(context.Background(), &c)
+		if err != nil {
+			return answered{}, err
+		}
+		if m := a.Compare(&c); m != nil {
+			c.Compared = ledger.ComparedWith(m) // No payload covers another.
+		}
+		if out, err := l.Claim(context.Background(), c); err != nil || out.Decision != ledger.DecideStale {
+			return claimed(&out, err)
+		}
+	}
 }
 
 func (l *linearized) join(q *asked) (answered, error) {
@@ -184,7 +194,7 @@ func (l *linearized) join(q *asked) (answered, error) {
 }
 
 func (l *linearized) finish(q *asked) (answered, error) {
-	f := ledger.Finish{Key: l.key(q), Pending: q.is("pending"), Dispatch: ledger.Dispatch{
+	f := ledger.Finish{Key: l.key(q), Inline: q.is("pending"), Dispatch: ledger.Dispatch{
 		ID: q.Dispatch, Verdict: ledger.VerdictUncertain, Class: ledger.ClassTransient, Reason: "because of a test",
 		Wire: ledger.Wire{BytesWritten: 1},
 	}}

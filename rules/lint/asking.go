@@ -22,10 +22,10 @@ func (l *linter) asking(op *rules.Operation) {
 	}
 }
 
-// gateways warns of an outcome that is sure of what a gateway answers when the API's own answer
-// didn't come: the request may have been passed on.
+// gateways warns of an outcome that is sure of a gateway's answer in place of the API's own. The request may have been
+// passed on.
 func (l *linter) gateways(op *rules.Operation, f rules.Facts) {
-	nothing, refused := rules.Normalize(rules.Raw{Method: http.MethodGet, Scheme: "https", Authority: "nothing", Target: "/"})
+	nothing, refused := rules.Normalise(rules.Raw{Method: http.MethodGet, Scheme: "https", Authority: "nothing", Target: "/"})
 	if refused != nil {
 		return
 	}
@@ -52,8 +52,8 @@ func (l *linter) gateways(op *rules.Operation, f rules.Facts) {
 // saysNothing is what APIs answer that tell errors with 200.
 const saysNothing = `{"ok":false,"success":false,"error":"e","message":"m"}`
 
-// saysNothingWith are statuses with which nothing is told of the object that is asked for: a 403 may
-// hide it, and the rest are about the asking.
+// saysNothingWith are statuses that tell nothing of the object that is asked for. A 403 may hide it, and the rest are
+// about the asking.
 var saysNothingWith = []int{http.StatusOK, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusBadGateway}
 
 func answerOfNothing(status int) *rules.Response {
@@ -116,9 +116,9 @@ func (l *linter) watch(op *rules.Operation) {
 	}
 }
 
-// anyones warns of a probe that is the same whatever mutation of the operation it is about: what it
-// finds, another one may have made, and each would be taken to have taken effect by it. The host is
-// told anyway: a probe asks that of the mutation.
+// anyones warns of a probe that is the same for every mutation of the operation. What it finds, another mutation may
+// have made, and each would be taken to have taken effect. The host needs no warning: a probe asks that of the
+// mutation.
 func (l *linter) anyones(f rules.Facts, probe []rules.ProbeFacts) {
 	differ := slices.IndexFunc(f.Telling, func(e rules.TellingFacts) bool {
 		ofRequest := func(r rules.Ref) bool { return r.Root != "host" && r.Root != "authority" }

@@ -11,8 +11,8 @@ import (
 	"keep-proxy/rules"
 )
 
-// sinceClaim warns of a probe whose absence is believed and that looks for what is newer than the
-// claim: by the API's clock, where that is behind, our own effect is older.
+// sinceClaim warns of a probe that looks for what is newer than the claim, and whose absence is believed. By an API's
+// clock that is behind, our own effect is older.
 func (l *linter) sinceClaim(probe []rules.ProbeFacts) {
 	if !slices.ContainsFunc(probe, func(p rules.ProbeFacts) bool { return p.AbsenceIsProof }) {
 		return
@@ -29,9 +29,8 @@ func (l *linter) sinceClaim(probe []rules.ProbeFacts) {
 	}
 }
 
-// usesNearClaim reports whether x uses the time of the claim as it is, or less than [rules.MaxClockDiff]
-// before. What is taken off by something that its text doesn't tell is taken for enough, and so is
-// what is added: a time after the claim is no beginning.
+// usesNearClaim reports whether x uses the time of the claim as it is, or less than [rules.MaxClockDiff] before. An
+// offset that its text doesn't tell is taken for enough. So is an addition: a time after the claim is no beginning.
 func usesNearClaim(x ast.NavigableExpr) bool {
 	if isClaim(x) {
 		return true

@@ -1,12 +1,11 @@
-// Package lint warns of rules that load, and under which a mutation may be doubled, lost or judged
-// wrongly: they don't keep a condition that the promise of docs/semantics.md rests on.
+// Package lint warns of rules that load, and under which a mutation may be doubled, lost or judged wrongly. Such rules
+// break a condition of the promise of docs/semantics.md.
 //
 // It looks at a loaded set alone. A set without warnings may still be wrong about its API.
 //
 // # Failure behaviour
 //
-// There are no errors. What depends on a script's request can't be told from the rule, and is not
-// warned of.
+// There are no errors. What depends on a script's request can't be told from the rule, and is not warned of.
 package lint
 
 import (
@@ -30,9 +29,9 @@ func Check(set *rules.Set) rules.Findings {
 	})
 }
 
-// Accounts warns of mutations whose credentials come from the script, where nothing says whose data they
-// change: two tenants of an API get the same keys. Rules know no credentials: always says whether those of a
-// connector come from the configuration on every request.
+// Accounts warns of mutations whose credentials come from the script, where nothing says whose data they change. Two
+// tenants of an API get the same keys. Rules know no credentials. What always tells is whether a connector's
+// credentials come from the configuration on every request.
 func Accounts(set *rules.Set, always func(connector string) bool) rules.Findings {
 	return each(set, func(l *linter) {
 		if !always(l.connector.Name) {
@@ -123,8 +122,8 @@ func (l *linter) anyMethod(op *rules.Operation, f rules.Facts) {
 	}
 }
 
-// oneThing warns of matches that hardly are spellings of one thing: which of them fits is no part
-// of a mutation's key, nor of its payload.
+// oneThing warns of matches that hardly are spellings of one thing. Which of them fits is part of neither a mutation's
+// key nor its payload.
 func (l *linter) oneThing(f rules.Facts) {
 	first := ""
 	for _, m := range f.Matches {
@@ -153,16 +152,16 @@ func lastWord(pattern string) string {
 	return ""
 }
 
-// volatileFields are header fields that clients make anew for each request, or that tell the
-// client and not what is changed: a re-run would be known by nothing that it did before.
+// volatileFields are header fields that clients make anew for each request, or that tell only the client. By them, a
+// re-run would find nothing that it did before.
 var volatileFields = []string{
 	"traceparent", "tracestate", "baggage", "sentry-trace", "x-amzn-trace-id", "x-cloud-trace-context", "x-datadog-trace-id",
 	"x-b3-traceid", "x-b3-spanid", "x-b3-parentspanid", "b3", "date", "x-amz-date", "x-request-id", "x-correlation-id",
 	"x-client-request-id", "amz-sdk-invocation-id", "idempotency-key", "x-idempotency-key", "user-agent",
 }
 
-// identity warns of a key that is another one at each run, that we replace, and that tells no more than
-// two mutations apart.
+// identity warns of a key that is another one at each run, or that we replace. It also warns of a key that tells no
+// more than two mutations apart.
 func (l *linter) identity(op *rules.Operation, f rules.Facts) {
 	tells, subkey := false, false
 	var first *rules.Expr

@@ -39,16 +39,15 @@ var excluding = regexp.MustCompile(`!=\s*(?:'[^']+'|"[^"]+")|(?:'[^']+'|"[^"]+")
 // plainChange is a document of GraphQL that changes something, and says so at once.
 const plainChange = "mutation B { b }"
 
-// veiledChanges are documents that change something as well: operationName may name any operation
-// of a document, and white space, commas and comments stand wherever they like (GraphQL, October
-// 2021, §2.1, §6.1).
+// veiledChanges are documents that change something as well. An operationName may name any operation of a document.
+// White space, commas and comments stand wherever they like (GraphQL, October 2021, §2.1, §6.1).
 var veiledChanges = []string{
 	"query A { a } mutation B { b }", "{ a } mutation B { b }", "fragment F on T { f } mutation B { b }", "\n  mutation B { b }", ",mutation B { b }",
 	"# b\nmutation B { b }",
 }
 
-// graphQL warns of a match that tells queries of GraphQL from changes by how a document begins, and so
-// lets some that change something pass unrecorded.
+// graphQL warns of a match that tells queries of GraphQL from changes by how a document begins. Some that change
+// something would pass unrecorded.
 func (l *linter) graphQL(op *rules.Operation, m rules.MatchFacts) {
 	if !readsName(m.When, "json", "query") || l.takes(op, m, plainChange) {
 		return // it isn't about what documents do
@@ -72,15 +71,15 @@ func (l *linter) takes(op *rules.Operation, m rules.MatchFacts, document string)
 	if len(m.Methods) > 0 && !slices.Contains(m.Methods, raw.Method) {
 		raw.Method = m.Methods[0]
 	}
-	req, refusal := rules.Normalize(raw)
+	req, refusal := rules.Normalise(raw)
 	return refusal == nil && l.connector.Match(req).Operation == op
 }
 
 // contentFields say how a body is written, or how an answer is wanted, and not what is changed.
 var contentFields = []string{"content-type", "content-encoding", "accept", "user-agent"}
 
-// toldByHeader warns of an operation that takes requests of several kinds, told apart by a header
-// field that is part of neither key nor payload, as AWS's X-Amz-Target is.
+// toldByHeader warns of an operation whose kinds of requests differ by a header field, as AWS's X-Amz-Target is. The
+// field is part of neither key nor payload.
 func (l *linter) toldByHeader(op *rules.Operation, f rules.Facts) {
 	first := map[string]string{}
 	for _, m := range f.Matches {

@@ -1,5 +1,5 @@
-// Package apitest serves one fake API to its own tests: over plain HTTP on
-// loopback, with a clock that only moves when it is told to.
+// Package apitest serves one fake API to its own tests, over plain HTTP on loopback. Its clock only moves when it is
+// told to.
 package apitest
 
 import (

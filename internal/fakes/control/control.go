@@ -1,9 +1,7 @@
-// Package control is the client of a fake upstream's control listener, for
-// tests and demos that run the fake as a process of its own. The protocol is
-// told in package server.
+// Package control is the client of a fake upstream's control listener. It is for tests and demos that run the fake as a
+// process of its own. The protocol is told in package server.
 //
-// It never goes through a proxy: the proxy environment is ignored, since the
-// caller's environment often points at the proxy under test.
+// It never goes through a proxy. The caller's environment often points at the proxy under test, and is ignored.
 package control
 
 import (

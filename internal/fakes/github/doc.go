@@ -9,18 +9,18 @@
 // repository.
 //
 //	POST /repos/{owner}/{repo}/issues
-//	    {"title", "body"?, "labels"?, "assignees"?} → 201, Location, the issue;
-//	    the body is kept byte for byte. 400 for what isn't JSON, 422 without title.
+//	    {"title", "body"?, "labels"?, "assignees"?} → 201, Location, the issue.
+//	    The body is kept byte for byte. Else 400 for no JSON, 422 without title.
 //	PATCH /repos/{owner}/{repo}/issues/{number}
-//	    {"title"?, "body"?, "state"?: open|closed} → 200 the issue, 404, 422
+//	    {"title"?, "body"?, "state"?: open|closed} → 200 the issue, 404, 422.
 //	POST /repos/{owner}/{repo}/pulls
-//	    {"title", "head", "base", "body"?} → 201 the pull request; 422 when one is
-//	    open for the same head and base.
+//	    {"title", "head", "base", "body"?} → 201 the pull request. Else 422 when one
+//	    is open for the same head and base.
 //	GET /repos/{owner}/{repo}/issues?state=&since=&sort=&direction=&creator=&per_page=&page=
 //	    → 200 a list of issues and of pull requests (those have "pull_request").
-//	    state open (default), closed, all; since (RFC 3339) compares updated_at;
-//	    sort created (default) or updated; direction desc (default) or asc;
-//	    per_page 1 to 100 (default 30). Link has first, prev, next and last with
+//	    The state is open (default), closed or all. By since (RFC 3339), updated_at
+//	    is compared. To sort is created (default) or updated, direction desc (default)
+//	    or asc, per_page 1 to 100 (default 30). Link has first, prev, next and last with
 //	    absolute URLs. Strongly consistent unless settings.list_lag says less.
 //	GET /repos/{owner}/{repo}/issues/{number} → 200, 404
 //

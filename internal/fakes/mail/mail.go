@@ -1,13 +1,13 @@
 // Package mail is an API that sends messages, at once or through a draft.
 //
 //	POST /drafts {"to", "subject", "text"}
-//	    → 201 {"id", "subject"}; a draft is no message yet
+//	    → 201 {"id", "subject"}; a draft is no message yet.
 //	GET /drafts/{id}
-//	    → 200 {"id", "subject"}; 404 for one that was sent or never was
+//	    → 200 {"id", "subject"}; 404 for one that was sent or never was.
 //	POST /drafts/send {"id"}
-//	    → 200 {"id", "to", "subject", "text", "draft"}; 404 for a draft that is gone
+//	    → 200 {"id", "to", "subject", "text", "draft"}; 404 for a draft that is gone.
 //	POST /send {"to", "subject", "text"}
-//	    → 200, the message; without a draft, it can't be told from another one
+//	    → 200, the message; without a draft, it can't be told from another one.
 //	GET /sent?subject=
 //	    → 200 {"items": [...]}
 //
@@ -17,8 +17,8 @@
 // Errors are {"error": ...}. The id of a draft is its subject and a number, joined by a
 // dot.
 //
-// Identities in the log: mail:SUBJECT, and for requests that make a draft draft:SUBJECT;
-// the effect of one is draft:ID, as each draft is another one.
+// Identities in the log are mail:SUBJECT, and draft:SUBJECT for requests that make a draft. Their effect is draft:ID,
+// as each draft is another one.
 package mail
 
 import (

@@ -20,8 +20,8 @@ const (
 	KindHeld Kind = "held"
 	// KindEffect: the upstream committed a change. Synced.
 	KindEffect Kind = "effect"
-	// KindKept: a result was kept under a vendor key with no effect of its
-	// own, such as a failure that the vendor replays. Synced.
+	// KindKept: a result was kept under a vendor key with no effect of its own. A failure that the vendor replays is
+	// one. Synced.
 	KindKept Kind = "kept"
 	// KindAnswered: an answer was written, as far as the writer could tell.
 	KindAnswered Kind = "answered"

@@ -105,8 +105,8 @@ func (l *Log) Append(e Event) error {
 	return l.failed
 }
 
-// write puts the line into the file with a single call, so that a reader in
-// another process sees whole lines or an unfinished last one.
+// write puts the line into the file with a single call. So a reader in another process sees whole lines or an
+// unfinished last one.
 func (l *Log) write(line []byte, sync bool) error {
 	if _, err := l.file.Write(line); err != nil {
 		return err

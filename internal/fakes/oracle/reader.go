@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Reader counts one file again and again, and reads each line of it once: a test that waits
-// for something looks hundreds of times. It is safe for concurrent use.
+// Reader counts one file again and again, and reads each line of it once. A test that waits for something looks
+// hundreds of times. It is safe for concurrent use.
 type Reader struct {
 	path string
 

@@ -64,9 +64,8 @@ func (t Tally) and(data []byte, before int64) (Tally, error) {
 // Effects returns how many times the identity took effect.
 func (t Tally) Effects(identity string) int { return t.count(KindEffect, identity) }
 
-// Sends returns how many requests for the identity were received, whether or not
-// they took effect. A request whose body was cut may have lost the place that
-// names its identity; [Tally.Heads] counts it in any case.
+// Sends returns how many requests for the identity were received, whether or not they took effect. A body that was cut
+// may have lost the place of the identity. Such a request is counted by [Tally.Heads] in any case.
 func (t Tally) Sends(identity string) int { return t.count(KindReceived, identity) }
 
 // Answers returns how many requests for the identity were answered.

@@ -1,19 +1,18 @@
 // Package quotes is an API that can only be read.
 //
 //	GET /quote/{symbol}
-//	    → 200 {"symbol", "price", "currency", "at"}, Cache-Control: no-store;
-//	    404 {"error": ...} for a symbol that isn't one to eight capital letters.
+//	    → 200 {"symbol", "price", "currency", "at"}, Cache-Control: no-store.
+//	    Else 404 {"error": ...} for a symbol that isn't one to eight capital letters.
 //	    The price depends on the symbol alone.
 //	GET /stream?symbol=&count=&every=
-//	    → 200 text/event-stream: count (default 5, 0 for no end) events "quote"
-//	    with ids from 1 and the quote as data, one each every (default 100ms).
+//	    → 200 text/event-stream: count (default 5, 0 for no end) events "quote".
+//	    Their ids are from 1, with the quote as data, one each every (default 100ms).
 //	    Last-Event-ID goes on after that id.
 //	GET /blob?bytes=N
 //	    → 200 application/octet-stream, N (at most 1 GiB) bytes
 //
-// Everything else is 404, and other methods than GET and HEAD are 405: a
-// mutation that reaches this API is a mistake, which its log shows under the
-// identity "METHOD PATH".
+// Everything else is 404, and other methods than GET and HEAD are 405. A mutation that reaches this API is a mistake.
+// The log shows it under the identity "METHOD PATH".
 package quotes
 
 import (

@@ -1,13 +1,10 @@
-// Package script says how a fake upstream misbehaves: a [Fault] is a list of
-// steps that is followed, in place of ordinary service, for the next requests
-// that match it.
+// Package script says how a fake upstream misbehaves. A [Fault] is a list of steps. It is followed, in place of
+// ordinary service, for the next requests that match it.
 //
-// Ordinary service is the list "commit, answer": the API does the work, and its
-// answer is sent. A fault tells another story with the same words. That the
-// acknowledgement is lost is "commit, close"; that a server commits after the
-// sender has given up is "gone, wait, commit". Steps run in their order. The
-// body of the request has been read before the first of them, unless that is
-// [Early].
+// Ordinary service is the list "commit, answer": the API does the work, and its answer is sent. A fault tells another
+// story with the same words. That the acknowledgement is lost is "commit, close". That a server commits after the
+// sender has left is "gone, wait, commit". Steps run in their order. The body of the request has been read before the
+// first of them, unless that is [Early].
 //
 //	do       what happens                                        fields
 //	early    answer at once, then read the body                  status header body
@@ -24,24 +21,20 @@
 //	reset    reset the connection (TCP RST)
 //	abort    end the stream: h2 RST_STREAM, h1 an abrupt close
 //
-// A gate (hold) stays shut until it is released by name and stays open after
-// that, so a release that comes first is not lost; arming a fault that names a
-// gate shuts it again. On commit and fail, hold and for act inside the API:
-// after it has taken in the idempotency key, before the effect. A status there
-// is the API's own answer, which a vendor keeps under the key; the status step
-// is a gateway's, of which the API knows nothing. A commit may be repeated,
-// which is what a gateway that retries inside does.
+// A gate (hold) stays shut until it is released by name and stays open after that. So a release that comes first is not
+// lost. Arming a fault that names a gate shuts it again. On commit and fail, hold and for act inside the API. They act
+// after it has taken in the idempotency key, and before the effect. A status there is the API's own answer, which a
+// vendor keeps under the key. The status step is a gateway's, of which the API knows nothing. A commit may be repeated,
+// as a gateway that retries inside does.
 //
-// Every script ends the request's connection or answers it exactly once: by
-// early, gone, answer, status, cut, slow, huge, close, reset or abort; only
-// wait, commit and fail may follow. A script that does not is refused when it
-// is armed.
+// Every script ends the request's connection or answers it exactly once. The steps early, gone, answer, status, cut,
+// slow, huge, close, reset and abort do so. Only wait, commit and fail may follow. A script that does not is refused
+// when it is armed.
 //
 // # Named faults
 //
-// [Named] holds the common stories. Those that begin with "commit" change
-// something, and so do answer, hang, hang-inside, silence-then-late and
-// early-200-and-commit; the others change nothing.
+// [Named] holds the common stories. Those that begin with "commit" change something. So do answer, hang, hang-inside,
+// silence-then-late and early-200-and-commit. The others change nothing.
 //
 //	answer                 ordinary service, to let some requests pass first
 //	commit-close           committed, then closed before a byte of the answer

@@ -63,8 +63,7 @@ var named = map[string][]Step{
 // Names returns the names that Named knows, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(named)) }
 
-// Named returns the common story of this name for the next mutation, whatever
-// it is; set Match and Times to say more.
+// Named returns the common story of this name for the next mutation, whatever it is. Set Match and Times to say more.
 func Named(name string) (Fault, error) {
 	steps, ok := named[name]
 	if !ok {

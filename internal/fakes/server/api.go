@@ -21,9 +21,8 @@ type API interface {
 	// Restore is called once, before anything is served, with the events of
 	// earlier lives: effects and kept results.
 	Restore([]oracle.Event) error
-	// Serve does the work and returns the answer. It returns an error only if
-	// the work could not be recorded or was given up in a wait; nothing is
-	// answered then.
+	// Serve does the work and returns the answer. It returns an error only if the work could not be recorded or was
+	// abandoned in a wait. Nothing is answered then.
 	Serve(context.Context, *Call) (*Answer, error)
 }
 
@@ -61,8 +60,8 @@ type Call struct {
 	Digest string
 	// Now is the time of the server's clock.
 	Now func() time.Time
-	// Own, if not nil, is how the API itself must answer: with a failure
-	// after the effect, or, when NoEffect is set, without one.
+	// Own, if not nil, is how the API itself must answer. It fails after the effect, or, when NoEffect is set, without
+	// one.
 	Own *Answer
 	// NoEffect forbids the effect; Own is set then.
 	NoEffect bool
@@ -101,8 +100,7 @@ type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	// Stream writes an answer without an end known before; each call of its
-	// argument sends what it is given at once.
+	// Stream writes an answer without an end known before. Each call of its argument sends its bytes at once.
 	Stream func(ctx context.Context, send func([]byte) error) error
 }
 

@@ -1,15 +1,13 @@
-// Package server runs a fake API as a real upstream: an HTTP server on loopback
-// over TLS, with HTTP/1.1 and HTTP/2, that writes what it sees into an
-// [oracle.Log] and follows the faults of package script.
+// Package server runs a fake API as a real upstream. It is an HTTP server on loopback over TLS, with HTTP/1.1 and
+// HTTP/2. It writes what it sees into an [oracle.Log] and follows the faults of package script.
 //
 // One request runs like this:
 //
 //	head event → (an early fault answers) → body read → received event
 //	→ fault or "commit, answer" → ended event
 //
-// Commit calls the API. The API records its effect through [Call.Commit], which
-// returns only when the effect is on stable storage, and gives back the answer,
-// which is sent after that. A log that can't be written ends the service: the
+// Commit calls the API. The API records its effect through [Call.Commit], which returns only when the effect is on
+// stable storage. Then the API returns the answer, and that is sent. A log that can't be written ends the service. The
 // connection is closed without an answer, and [Server.Err] says why.
 //
 // A read is answered once what came before it has committed, however slow the machine is.
@@ -17,8 +15,8 @@
 //
 // # Control
 //
-// A second listener, plain HTTP on loopback and never the one under test, is
-// there for tests and demos in other processes. Package control is its client.
+// A second listener is for tests and demos in other processes. It is plain HTTP on loopback and never the one under
+// test. Package control is its client.
 //
 //	POST   /_control/faults        arm a fault (JSON of script.Fault, or {"named": NAME,
 //	                               "match": {...}, "times": N}) → 201

@@ -158,8 +158,8 @@ func (x *exchange) ended(err error) error {
 	return x.note(oracle.Event{Kind: oracle.KindEnded})
 }
 
-// commit calls the API, with the step's wishes for its inside. A read shows what came before
-// it: one that a busy machine lets overtake a change would tell of an absence that isn't one.
+// commit calls the API, with the step's wishes for its inside. A read shows what came before it. One that a busy
+// machine lets overtake a change would tell of an absence that isn't one.
 func (x *exchange) commit(step script.Step) error {
 	if reads(x.r) {
 		_ = x.s.rest.wait(x.r.Context()) // Nobody gets the answer if that ended.

@@ -8,9 +8,9 @@ import (
 	"keep-proxy/internal/fakes/script"
 )
 
-// rest knows the requests that are at work on a change: each from its arrival until the last
-// commit of its story, but for the time that a fault has it wait. How long that work takes
-// is a matter of the machine, and no lateness of the API.
+// rest knows the requests that are at work on a change. Each is at work from its arrival until the last commit of its
+// story. The time that a fault has it wait doesn't count. How long that work takes is a matter of the machine, and no
+// lateness of the API.
 type rest struct {
 	mu     sync.Mutex
 	atWork map[*exchange]chan struct{}
@@ -69,6 +69,6 @@ func commits(steps []script.Step) bool {
 
 func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// Rest returns once the requests that have come will commit nothing any more, except for
-// those that a fault holds back.
+// Rest returns once the requests that have come will commit nothing any more. Those that a fault holds back don't
+// count.
 func (s *Server) Rest(ctx context.Context) error { return s.rest.wait(ctx) }

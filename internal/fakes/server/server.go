@@ -246,8 +246,8 @@ func (s *Server) Release(gate string) { s.gates.Release(gate) }
 // Tally counts what the log holds.
 func (s *Server) Tally() (oracle.Tally, error) { return s.cfg.Log.Tally() }
 
-// Err returns the first error that ended or spoilt the service: nothing that
-// the server says afterwards can be relied on.
+// Err returns the first error that ended or spoilt the service. Nothing that the server says afterwards can be relied
+// on.
 func (s *Server) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,8 +273,8 @@ func (s *Server) begin() bool {
 	return true
 }
 
-// Close cuts every connection, gives up what waits without committing it, and
-// returns when all requests have ended: with the error of Err, if any.
+// Close cuts every connection, abandons what waits without committing it, and returns when all requests have ended. Its
+// error is that of Err, if any.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -52,9 +52,8 @@ func stepAnswer(step script.Step) *Answer {
 	return a
 }
 
-// send answers, and notes it once everything was handed to the connection. An
-// answer that could not be written isn't noted and is no error: the client has
-// gone, which is its right.
+// send answers, and notes it once everything was handed to the connection. An answer that could not be written isn't
+// noted and is no error: the client may leave.
 func (x *exchange) send(a *Answer, chunked bool) error {
 	x.over = true
 	if a.Stream != nil {

@@ -1,6 +1,5 @@
-// Package stripe is a fake of the part of Stripe's v1 API that refunds need.
-// It is made from Stripe's public documentation of refunds, pagination and
-// idempotent requests; what differs from the vendor is said here.
+// Package stripe is a fake of the part of Stripe's v1 API that refunds need. It is made from Stripe's public
+// documentation of refunds, pagination and idempotent requests. What differs from the vendor is said here.
 //
 // Every request needs Authorization (any Bearer or Basic credentials), else
 // 401. Bodies are forms, errors {"error": {"type", "code"?, "message",
@@ -15,11 +14,11 @@
 //	    charge_already_refunded (each payment holds settings.payment_amount;
 //	    without amount the rest of it is refunded).
 //	    Idempotency-Key: once the endpoint has begun to execute, status and body
-//	    are kept, a 500 too, and given to repeats with Idempotent-Replayed: true;
-//	    nothing is kept of a request whose parameters were wrong, that was over
-//	    the payment, or that conflicted. 400 idempotency_error for other
-//	    parameters under the same key; 409 idempotency_key_in_use while the first
-//	    still runs; 400 above 255 characters.
+//	    are kept, a 500 too. Repeats get them with Idempotent-Replayed: true.
+//	    Nothing is kept of a request with wrong parameters, over the payment, or
+//	    in conflict. For other parameters under the same key, 400
+//	    idempotency_error. While the first still runs, 409
+//	    idempotency_key_in_use. Above 255 characters, 400.
 //	GET /v1/refunds?charge=&payment_intent=&limit=&starting_after=&ending_before=
 //	    → 200 {"object": "list", "url", "has_more", "data": [...]}, newest
 //	    first, limit 1 to 100 (default 10); 400 resource_missing for an unknown

@@ -1,6 +1,5 @@
-// Package testca makes a certificate authority for upstreams under test, and
-// leaves for them that pass strict verification (RFC 5280: subject and
-// authority key identifiers, key usages, a server-auth extended key usage).
+// Package testca makes a certificate authority for upstreams under test, and leaves for them. The leaves pass strict
+// verification (RFC 5280): subject and authority key identifiers, key usages, a server-auth extended key usage.
 //
 // Its keys are for tests and demos: they are written without a passphrase, and
 // nothing should trust them beyond that.
@@ -121,10 +120,9 @@ func (ca *CA) Pool() *x509.CertPool {
 	return pool
 }
 
-// LoadOrCreate takes the authority kept in dir, or mints one there: the root
-// in CertFile and its key beside it with mode 0600. A folder that holds only
-// one of the two is an error. Two processes must not begin in an empty folder
-// at the same time.
+// LoadOrCreate takes the authority kept in dir, or mints one there. The root is in CertFile and its key beside it with
+// mode 0600. A folder that holds only one of the two is an error. Two processes must not begin in an empty folder at
+// the same time.
 func LoadOrCreate(dir string) (*CA, error) {
 	certPEM, certErr := os.ReadFile(filepath.Join(dir, CertFile))
 	keyPEM, keyErr := os.ReadFile(filepath.Join(dir, keyFile))

@@ -1,12 +1,9 @@
-// Package vendorkey is how a vendor dedupes on an idempotency key: the first
-// request with a key runs, a later one gets the kept answer, one that comes
-// while the first still runs is a conflict, and one with another body is an
-// error. What exactly is kept, for how long, and with which statuses these
-// things are said, is the vendor's.
+// Package vendorkey is how a vendor dedupes on an idempotency key. The first request with a key runs, and a later one
+// gets the kept answer. One that comes while the first still runs is a conflict, and one with another body is an error.
+// What exactly is kept, for how long, and with which statuses these things are said, is the vendor's.
 //
-// Keys live in scopes (an account); the same key in two scopes is two keys. A
-// kept answer is forgotten once it is older than the window; then the key is as
-// new, which is the danger that a resend has to reckon with.
+// Keys live in scopes (an account); the same key in two scopes is two keys. A kept answer is forgotten once it is older
+// than the window. Then the key is as new, which is the danger of a resend.
 package vendorkey
 
 import (
