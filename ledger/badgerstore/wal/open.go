@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 )
@@ -27,10 +28,22 @@ func Open(f File) (*Log, error) {
 	return l, l.write(newest.at, newest.encode(l.key, content))
 }
 
-// scan finds each frame of which a copy is whole.
+// scan finds each frame of which a copy is whole. It reads many pages at once.
 func (l *Log) scan() (map[uint64]placed, error) {
 	found := map[uint64]placed{}
-	for at := int64(0); at < l.size; {
+	var block []byte
+	for at, from := int64(0), int64(0); at < l.size; {
+		if at >= from+int64(len(block)) {
+			block, from = block[:0:cap(block)], at
+			block = slices.Grow(block, chunk)[:min(chunk, l.size-at)]
+			if _, err := l.file.ReadAt(block, begin+at); err != nil {
+				return nil, cut(err)
+			}
+		}
+		if !bytes.HasPrefix(block[at-from:], l.key) {
+			at += page
+			continue
+		}
 		p, copied, err := l.copyAt(at)
 		if err != nil {
 			return nil, err
