@@ -43,16 +43,14 @@ const WhatAcceptLoss = "accept_loss"
 // lossBatch is how many records one command marks at most.
 const lossBatch = 100
 
-// AcceptLoss goes on deliberately with a ledger that Open refuses as missing,
-// damaged or shortened, where Badger can still read it. What was active may have
-// gone on in the part that is lost, so all of it waits for a person or for
-// recovery: dispatches in flight have lost their owner, runs that weren't over are
-// paused:attention, and every item that isn't done or skipped needs attention. An
-// event says who accepted and why, and log and witness begin anew.
+// AcceptLoss goes on deliberately with a ledger that Open refuses as missing, damaged or shortened. Badger must
+// still be able to read what is left. What was active may have gone on in the part that is lost. So all of it waits
+// for a person or for recovery. Dispatches in flight have lost their owner. Runs that weren't over are
+// paused:attention. Every item that isn't done or skipped needs attention. An event says who accepted and why, and
+// log and witness begin anew.
 //
-// What was begun only in the part that is lost leaves no trace: its items can't be
-// marked. A gap (ledger.Gap) has what would be sent asked about first, until it is
-// confirmed. Of a missing ledger nothing is left at all; a new one is made, under
+// What began in the lost part leaves no trace, so its items can't be marked. Because of a gap (ledger.Gap) what
+// would be sent is asked about first, until it is confirmed. For a missing ledger a new one is made, under
 // Config.ID if that is set.
 func AcceptLoss(ctx context.Context, c Config, reason, actor string) (Loss, error) {
 	if strings.TrimSpace(reason) == "" || strings.TrimSpace(actor) == "" {
@@ -201,8 +199,7 @@ func (s *Store) acceptLoss(ctx context.Context, loss *Loss, reason, actor string
 	return errors.Join(os.Remove(s.config.acceptingPath()), syncDir(s.config.Dir))
 }
 
-// gapOf is the gap that the loss leaves: since the last event if only the end is gone,
-// else of all times.
+// gapOf is the gap of the loss. It begins with the last event if only the end is gone, else it has no beginning.
 func (s *Store) gapOf(loss *Loss) (gap ledger.Gap, err error) {
 	gap = ledger.Gap{Until: s.now(), Cause: ledger.GapLoss}
 	if loss.New || !loss.ended || !s.left.whole {
@@ -273,8 +270,8 @@ func (s *Store) rebuildIdentity() error {
 	})
 }
 
-// recoverLeft takes as the end whatever is left, and of the log what follows on that. A new baseline says
-// that nothing leads up to there.
+// recoverLeft takes what is left as the end, and folds what the log has after that. A new baseline says that
+// nothing leads up to there.
 func (s *Store) recoverLeft() error {
 	if err := s.view(func(src snapshot) (err error) {
 		s.tip, err = findTip(src)
@@ -310,8 +307,8 @@ func isWhole(src snapshot, end tip) bool {
 	return v.all(end) == nil
 }
 
-// findTip looks for the end of the newest fold of which something is left, and for events behind it: their
-// numbers are taken, since what is left may name them.
+// findTip looks for the end of the newest fold of which something is left. It also looks for events behind that:
+// their numbers are taken, since what is left may name them.
 func findTip(src snapshot) (last tip, err error) {
 	src.each([]byte{kFold}, func(k []byte) bool {
 		var content []byte
@@ -435,7 +432,7 @@ func (t *tx) holdItem(name [32]byte) (bool, error) {
 	case ledger.ItemOpen, ledger.ItemFailed:
 	}
 	i.Version++
-	// What it failed by is not what it waits for: only a confirmation or a decision on it lets it in.
+	// It no longer waits for its old cause: only a confirmation or a decision on it lets it in.
 	i.State, i.Reason, i.Cause, i.ActiveRun = ledger.ItemNeedsAttention, ledger.ReasonLoss, "", ""
 	i.UpdatedAt = t.store.now()
 	return true, t.PutItem(i)

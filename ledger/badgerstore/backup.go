@@ -18,12 +18,11 @@ import (
 // backupBatch is how many bytes of a backup share one transaction.
 const backupBatch = fullBatch
 
-// copyHeadroom is what the engine of a copy may take of the disk between two looks at it, in bytes: for
-// memory tables that are written out, and for the newest level while it is merged.
+// copyHeadroom is how many bytes of disk a copy's Badger may take between two looks at the free space. It writes
+// out its memtables then, and merges its newest level.
 const copyHeadroom = 10 * memTableSize
 
-// copyingPath marks a copy that isn't finished. It is no first start that may be made anew: it has the
-// id of a ledger that is in use.
+// copyingPath marks a copy that isn't finished. A start refuses it: it has the id of a ledger that is in use.
 func (c Config) copyingPath() string { return filepath.Join(c.Dir, "ledger.copying") }
 
 // unfinishedCopy refuses a folder that is one.
@@ -31,8 +30,8 @@ func unfinishedCopy(c Config) error {
 	return fmt.Errorf("%w: folder %s is a copy of a ledger that was cut short: it may be removed, and can't be used", ledger.ErrNotAllowed, c.Dir)
 }
 
-// RemoveCopy removes the folder parent, which holds a copy of a ledger in its folder name, unless somebody
-// uses that: then it is ledger.ErrLocked.
+// RemoveCopy removes the folder parent, whose folder name holds a copy of a ledger. If somebody uses the copy,
+// nothing is removed: ledger.ErrLocked.
 func RemoveCopy(parent, name string) (err error) {
 	dir := filepath.Join(parent, name)
 	there, err := exists(dir)
@@ -49,14 +48,13 @@ func RemoveCopy(parent, name string) (err error) {
 	return os.RemoveAll(parent)
 }
 
-// Backup writes a consistent copy of an open ledger into the folder dir, which must
-// be absent or empty. The copy is a whole ledger with the same id, and holds every
-// command that was acknowledged before Backup was called. To restore it, stop the
-// proxy, put the copy in the place of the ledger's folder and start with serve
-// --restored SINCE: a witness refuses it until then.
+// Backup writes a consistent copy of an open ledger into the folder dir, which must be absent or empty. The copy is
+// a whole ledger with the same id. It holds every command that was acknowledged before Backup was called. To
+// restore it, stop the proxy and put the copy in the place of the ledger's folder. Then start with serve --restored
+// SINCE: a witness refuses it until then.
 //
-// It gives up with ledger.ErrLowSpace where the copy would leave too little of its disk: the engine of
-// the copy writes through memory maps as that of the ledger does, so that a full disk would end both.
+// It gives up with ledger.ErrLowSpace where the copy would leave too little of its disk. The copy's Badger writes
+// through memory maps, as the ledger's does: a full disk would end both.
 func (s *Store) Backup(ctx context.Context, dir string, progress Progress) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

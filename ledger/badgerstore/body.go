@@ -28,8 +28,8 @@ type bodyHead struct {
 	Lost bool `cbor:"4,keyasint,omitempty"`
 }
 
-// WriteBody implements ledger.Store. Short content is stored as a value, longer
-// content as a file; a read error or a dead ctx leaves nothing behind.
+// WriteBody implements ledger.Store. Short content is stored as a value, longer content as a file. A read error or
+// a dead ctx leaves nothing behind.
 func (s *Store) WriteBody(ctx context.Context, content io.Reader) (ledger.Body, error) {
 	short := make([]byte, ledger.InlineBody+1)
 	n, err := io.ReadFull(content, short)
@@ -102,8 +102,8 @@ func (s *Store) writeInline(ctx context.Context, content []byte) (ledger.Body, e
 	return ledger.Body{SHA256: name, Size: int64(len(content))}, nil
 }
 
-// requireBody refuses a record whose long body was never written. A file that no
-// record named before gets its value here, in the transaction of the first that does.
+// requireBody refuses a record whose long body was never written. A file gets its value here, with the first record
+// that names it.
 func (t *tx) requireBody(b ledger.Body) error {
 	sum, err := bodySum(b)
 	if err != nil {
@@ -124,8 +124,7 @@ func (t *tx) requireBody(b ledger.Body) error {
 	return t.layer.putValue(key(kBody, sum), &bodyHead{Size: size, File: true})
 }
 
-// bodyAt returns what is stored under the digest, and whether the content can be
-// had: one that was lost is to be written anew.
+// bodyAt returns what is stored under the digest, and whether that can be had. Lost content is written anew.
 func bodyAt(src source, sum []byte) (h bodyHead, known bool, err error) {
 	sk := key(kBody, sum)
 	content, err := src.get(sk)

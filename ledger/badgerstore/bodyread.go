@@ -120,9 +120,8 @@ func (r *bodyReader) inEngine(err error) error {
 // fileBlock is how much of a file is read at once.
 const fileBlock = 64 << 10
 
-// open opens the file of a long content. That is bounded, as is reading it. What lies in the
-// engine is not, like all that is read there without a command: short content is read
-// together with the record beside it, and would cost a goroutine more than it takes.
+// open opens the file of a long content. That is bounded, as is reading it. Content in Badger is read without a
+// bound, as records are outside of commands. A goroutine would cost more than the read.
 func (r *bodyReader) open() error {
 	opened := make(chan *os.File, 1) // One that comes too late is closed as nobody has it.
 	err := r.store.bounded(&aRead, func() error {
@@ -184,7 +183,7 @@ func (r *bodyReader) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// readValue reads content that is kept in the engine.
+// readValue reads content that is kept in Badger.
 func (r *bodyReader) readValue(p []byte) (int, error) {
 	if len(r.rest) == 0 {
 		return 0, io.EOF

@@ -164,10 +164,9 @@ func (s *Store) begin() *batch {
 // end says that the batch reads no more.
 func (s *Store) end(b *batch) { s.state.give(b.base) }
 
-// gather evaluates what else waits until the batch is full, or the sync before it
-// is over and nothing waits any more. It leaves with the turn to sync, unless the
-// batch is empty. A batch of notes alone waits a little for a command whose sync it
-// can share, and so do notes that aren't evaluated yet.
+// gather evaluates what else waits. It ends when the batch is full, or when nothing waits and the sync before is
+// over. It leaves with the turn to sync, unless the batch is empty. A batch of notes alone waits a little for a
+// command whose sync it can share. Notes that aren't evaluated yet wait, too.
 func (s *Store) gather(b *batch) {
 	var timer *time.Timer
 	var due <-chan time.Time

@@ -3,9 +3,9 @@
 //
 // # Durability
 //
-// A command is answered once the frame of its commit is synced. Readers see what is durable. Commands of
-// Note wait for the next commit, at most noteDelay. A long body's file, and its folder, are synced before
-// WriteBody or Keep returns, so before a record can name it.
+// A command is answered once the frame of its commit is synced. Readers see what is durable. Commands of Note wait
+// for the next commit, at most noteDelay. A long body's file and folder are synced before WriteBody or Keep
+// returns: no record can name it earlier.
 //
 // # Verification
 //
@@ -15,11 +15,11 @@
 //
 // # Failure
 //
-// The store stops at the first failed write or sync, at the first value that doesn't fit its checksum, and at
-// the first error that Badger logs. Then every call is ledger.ErrUnavailable, and Healthy says why. So it
-// does after 30 seconds in which a write or a sync didn't end: what hangs may become durable all the same.
-// Below Config.MinFree new mutations are ledger.ErrLowSpace, and outcomes are still recorded. Open refuses
-// as docs/semantics.md §9 says, and names the command that goes on.
+// The store stops at the first failed write or sync. It also stops at the first value that doesn't fit its
+// checksum, and at the first error that Badger logs. A write or a sync of more than 30 seconds counts as failed,
+// and may become durable all the same. Then every call is ledger.ErrUnavailable, and Healthy says why. Below
+// Config.MinFree new mutations are ledger.ErrLowSpace, and outcomes are still recorded. Open refuses as
+// docs/semantics.md §9 says, and names the command that goes on.
 //
 // # Caveats
 //

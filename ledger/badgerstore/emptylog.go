@@ -6,10 +6,9 @@ import (
 	"os"
 )
 
-// dropEmptyLogs removes logs without a byte. A process that is killed between
-// making a log and giving it its length leaves one, and Badger, which expects only
-// files that it knows, then refuses the whole folder. Nothing is lost by it: should
-// an empty file be what is left of a log that held something, then the log of ours has it still.
+// dropEmptyLogs removes empty files of Badger's WAL and of its value log. A kill leaves one before the new file has
+// its length, and Badger then refuses the whole folder. If one ever held a batch, the tail has that too, or its
+// fold record is missing.
 func dropEmptyLogs(dir string) error {
 	empty, err := emptyLogs(dir)
 	for _, path := range empty {
@@ -34,5 +33,5 @@ func emptyLogs(dir string) (empty []string, err error) {
 	return empty, err
 }
 
-// logSuffix ends the name of a log of Badger.
+// logSuffix ends the name of a file of Badger's WAL.
 const logSuffix = ".mem"

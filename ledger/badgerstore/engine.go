@@ -16,9 +16,8 @@ import (
 	"keep-proxy/ledger"
 )
 
-// engineOptions are Badger's settings for a sidecar. Values stay below the
-// threshold, so that the value log, whose sync errors Badger only logs, is unused.
-// Conflicts can't arise: there is one writer. A committed batch is durable.
+// engineOptions are Badger's settings for a sidecar. Values stay below the threshold, so the value log is unused:
+// Badger only logs its sync errors. Conflicts can't arise: there is one writer. A committed batch is durable.
 func engineOptions(dir string, log zerolog.Logger) badger.Options {
 	opt := badger.DefaultOptions(dir).
 		WithSyncWrites(true).
@@ -43,8 +42,8 @@ func engineOptions(dir string, log zerolog.Logger) badger.Options {
 
 // openEngine opens Badger, making an empty one where there is none.
 //
-// Badger maps its files into memory, where a disk that is full or fails is a fault, and would end the
-// process. Whoever starts it is told instead; what Badger's own goroutines touch can still end it.
+// Badger maps its files into memory. A full or failing disk is a fault there, which would end the process. Whoever
+// starts it is told instead; what Badger's own goroutines touch can still end it.
 func openEngine(opt badger.Options) (db *badger.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -77,8 +76,8 @@ func heldElsewhere(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "Cannot acquire directory lock")
 }
 
-// engineError tells damage from trouble that will pass: no loss may be accepted
-// because a disk was full, or another program held the files.
+// engineError tells damage from trouble that will pass. No loss may be accepted because a disk was full, or another
+// program held the files.
 func engineError(err error) error {
 	if heldElsewhere(err) {
 		return fmt.Errorf("%w: %w", ledger.ErrLocked, err)
@@ -96,12 +95,11 @@ func engineError(err error) error {
 
 // engineLog passes on what Badger says.
 //
-// Badger tries again without end what failed beside the commits, such as to write a table, and says so
-// here alone. But a sync that failed once may have lost what it was for, whatever the next one
-// answers. So the first error counts.
+// Badger retries its work in the background without end, such as writing a table. It says so here alone. But a
+// failed sync may have lost what it was for, whatever the next one answers. So the first error counts.
 type engineLog struct {
 	log zerolog.Logger
-	// failure is told of it; nil where nobody depends on the engine.
+	// failure is told of it; nil where nobody depends on Badger.
 	failure *engineFailure
 }
 
@@ -110,7 +108,7 @@ type engineFailure struct {
 	first atomic.Pointer[error]
 	// stop is told of it as it comes, and what told it never goes on; nil to go on.
 	stop atomic.Pointer[func(error)]
-	// left says that the engine was left open, and that nobody needs to hear of it any more.
+	// left says that Badger was left open, and that nobody needs to hear of it any more.
 	left atomic.Bool
 }
 
@@ -131,8 +129,8 @@ func (l engineLog) Errorf(f string, v ...any) {
 	l.fail(fmt.Errorf("the engine: %w", fmt.Errorf(f, v...)))
 }
 
-// Warningf is told of tables that couldn't be merged, too. That is tried again, and what there was
-// before holds until then; but not if the manifest may say something else.
+// Warningf is told of tables that couldn't be merged, too. Badger retries that, and the old tables hold until then.
+// But an error of the manifest counts: the manifest may say something else.
 func (l engineLog) Warningf(f string, v ...any) {
 	l.log.Warn().Msgf("badger: "+f, v...)
 	for _, a := range v {

@@ -32,8 +32,8 @@ type chained struct {
 	prev, hash [32]byte
 }
 
-// appendEvent numbers e, chains it to t and keeps it for the commit. An index entry it
-// gets if it isn't listed by its mutation's record.
+// appendEvent numbers e, chains it to t and keeps it for the commit. It gets an index entry unless its mutation's
+// record lists it.
 func (l *layer) appendEvent(t *tip, e *ledger.Event, listed bool) (event []byte, err error) {
 	e.Seq = t.Seq + 1
 	l.buffer.Reset()
@@ -192,8 +192,7 @@ func (r *events) after(ctx context.Context, after uint64, limit int) (out []ledg
 	return out, ctx.Err()
 }
 
-// numbersAfter lists the numbers at the end of keys, from the one after after on, but for those
-// that were lost.
+// numbersAfter lists the numbers at the end of keys that are greater than after. Lost events are left out.
 func numbersAfter(ctx context.Context, src snapshot, prefix []byte, after uint64, limit int, lost lostEvents) []uint64 {
 	var out []uint64
 	start := binary.BigEndian.AppendUint64(bytes.Clone(prefix), after+1)

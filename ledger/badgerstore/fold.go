@@ -37,8 +37,8 @@ type folding struct {
 	tip   tip
 }
 
-// freeze lets the next fold begin with batch b, if it is due. A fold that is under way is waited for only
-// where the log is nearly full: that is how claims wait for room in it.
+// freeze lets the next fold begin with batch b, if it is due. It waits for the fold under way only where the log is
+// nearly full. That is how claims wait for room in it.
 func (s *Store) freeze(b *batch) error {
 	if s.old != nil && s.logUsed.Load() >= s.logSize/4*3 {
 		if err := s.awaitRoom(s.frozen); err != nil {
@@ -160,9 +160,8 @@ func (w *folder) write(parts uint32) error {
 	return nil
 }
 
-// readFolds holds the fold records against each other. folded is the end of the commits that Badger has without
-// a hole, newest that of the newest fold that is whole. A fold without its last part was cut short, and was
-// done again.
+// readFolds holds the fold records against each other. Badger has all commits up to folded, without a hole. The
+// newest fold that has its last part ends with newest. A fold without that was cut short, and was done again.
 func readFolds(src snapshot, base tip) (folded, newest tip, err error) {
 	folded, newest = base, base
 	var at foldRecord // what is read of a fold in parts

@@ -153,8 +153,8 @@ func containsKey(keys [][]byte, k []byte) bool {
 	return false
 }
 
-// counts reports whether an index entry does: its record must name it, since Badger can bring back after a
-// crash what was removed. Another key always counts.
+// counts reports whether an index entry counts: its record must name it. Badger can bring back after a crash what
+// was removed. Another key always counts.
 func (s snapshot) counts(x []byte) (bool, error) {
 	if bytes.IndexByte(derived, x[0]) < 0 || s.version(x) != nil { // Badger may not have it yet.
 		return true, nil

@@ -26,7 +26,7 @@ func entrySize(k, v []byte) int { return len(k) + len(v) + entryOverhead }
 type layer struct {
 	// base is what the command reads; its young memtable is the one that it writes into.
 	base snapshot
-	// commit is the number of the commit that it will be part of, newest that of the newest change before it.
+	// commit is the number of its commit, newest that of the newest change before it.
 	commit, newest uint64
 	// most is how much it may change, in bytes.
 	most   int
@@ -133,8 +133,7 @@ func (l *layer) fits() error {
 	return nil
 }
 
-// newWrites is a layer of its own, for what is written to Badger directly while the ledger is made,
-// mended or copied.
+// newWrites is a layer of its own, for what is written to Badger directly.
 func newWrites(txn *badger.Txn) *layer {
 	return &layer{base: snapshot{young: new(memtable), at: allCommits, txn: txn}, most: math.MaxInt}
 }

@@ -138,9 +138,8 @@ func statePrefixes(states []ledger.State) [][]byte {
 	return out
 }
 
-// page walks the indexes in prefixes together, newest first, from the cursor on; of
-// these the parts that parts gives, if it isn't nil. An entry counts only if the record is as it says: the
-// record's own time is in it, and the rest is what is asked for.
+// page walks the indexes in prefixes together, newest first, from the cursor on. If parts isn't nil, it walks only
+// the windows that parts returns. An entry counts only if its record has the entry's time and is asked for.
 func page[T any](ctx context.Context, s *Store, f ledger.Filter, prefixes [][]byte,
 	parts func(snapshot, ledger.Filter, []byte) windows, read func(*view, [32]byte) (T, time.Time, bool, error),
 ) (p ledger.Page[T], err error) {
@@ -212,8 +211,7 @@ func (s *Store) Events(ctx context.Context, mutation string, after uint64, limit
 	return out, err
 }
 
-// eventsOf returns the numbers of a mutation's events: those of the index, and those
-// that its record lists, but for those that were lost.
+// eventsOf returns the numbers of a mutation's events, of the index and its record, without lost ones.
 func eventsOf(ctx context.Context, src snapshot, mutation string, after uint64, limit int, lost lostEvents) ([]uint64, error) {
 	seqs := numbersAfter(ctx, src, named(xHistory, mutation), after, limit, lost)
 	listed, err := listedEvents(src, mutation)

@@ -44,8 +44,8 @@ func (s *Store) view(fn func(snapshot) error) error {
 	return s.db.View(func(txn *badger.Txn) error { return fn(snapshot{txn: txn}) })
 }
 
-// recover holds log, Badger and witness against each other, and folds the log's last run again: that
-// brings Badger what it lacks, and heals what it lost of its own logs.
+// recover holds log, Badger and witness against each other, and folds the tail again. That brings Badger what it
+// lacks, and heals what it lost of its WAL.
 func (s *Store) recover() error {
 	var newest tip
 	if err := s.view(func(src snapshot) error {
@@ -84,7 +84,7 @@ func (s *Store) recover() error {
 	return s.foldRun(run)
 }
 
-// run is what the log's last run of frames holds.
+// run is what the log's tail holds.
 type run struct {
 	table *memtable
 	tip   tip
@@ -152,9 +152,8 @@ func (s *Store) checkMeta(src snapshot) error {
 	return nil
 }
 
-// standing reads the runs that aren't over, and the mutations that are unresolved or queued. An entry whose
-// record is another by now doesn't count; one whose record is missing is damage, since nobody can tell what
-// that was.
+// standing reads the runs that aren't over, and the mutations that are unresolved or queued. An entry counts only
+// if its record names it. If the record is missing, that is damage: nobody can tell what it was.
 func standing(src snapshot) (c ledger.Changes, err error) {
 	v := &view{src: src}
 	known := map[ledger.Key]bool{}

@@ -14,9 +14,8 @@ import (
 	"keep-proxy/ledger"
 )
 
-// ledgerLock is held on ledger.lock while the ledger is open, and beside a high-water file that lies
-// elsewhere: two folders may be configured with the same one, such as a copy that is tried out. The
-// kernel drops it with the process, so that a crash leaves none behind.
+// ledgerLock is held on ledger.lock while the ledger is open. Another lock lies beside the witness, since a copy
+// that is tried out may name the same one. The kernel drops both with the process, so a crash leaves none behind.
 type ledgerLock struct {
 	folder, water *os.File
 }
@@ -68,8 +67,7 @@ func writeAll(f *os.File, text string) error {
 	return err
 }
 
-// Waiting for a lock, which a process that was forked but hasn't begun its own
-// program yet can hold for a moment after its parent let go.
+// A forked process can still hold a lock until it begins its own program. So whoever takes one waits a moment.
 const (
 	lockTries = 20
 	lockPause = 10 * time.Millisecond

@@ -102,8 +102,8 @@ const (
 	flagClean
 )
 
-// encode writes flags, the epoch before, the tip, and the changes: of each the lengths of key and value,
-// that of the value one more, since 0 is a removal.
+// encode writes flags, the epoch before, the tip, and the changes. A change is the lengths of key and value, then
+// both. The value's length is one more: 0 is a removal.
 func (f frame) encode() []byte {
 	size := 1 + len(f.before) + 8 + 8 + len(f.tip.Hash)
 	for _, e := range f.entries {

@@ -11,9 +11,8 @@ import (
 // lostKey holds the events that accepted losses took.
 var lostKey = []byte{kMeta, 'l'}
 
-// lostEvents are the events that are missing between those that are left, and before the next
-// one, in their order. Nothing else may be missing: that the events before them and those after
-// them are there, and are the same, follows from their hashes.
+// lostEvents are the events that are missing between those that are left, and before the next one, in their order.
+// Nothing else may be missing: the hashes show that the events before and after them are unchanged.
 type lostEvents []lostStretch
 
 // lostStretch are events that follow one another.

@@ -16,11 +16,9 @@ type leftover struct {
 	bodies int
 }
 
-// mend makes what is left of a ledger agree with its records, before anything is built on it.
-// The engine has each commit whole or not at all. So where one is missing before others, each
-// record is one that there was, but what came with an earlier change of it, and didn't change
-// since, may be missing: that it stands in the way, that it is found, its contents; and what the
-// missing commit took away may still be there. All of that follows from the records.
+// mend makes what is left of a ledger agree with its records, before anything is built on it. Badger has each batch
+// of a fold whole or not at all. If one is missing, each record that can be read is one that there was. Its index
+// entries and contents may be missing, and removed entries may still be there. All follows from the records.
 //
 // Nothing else is made up. What can't be read stays as it is, and is damage still.
 func (s *Store) mend() error {
@@ -111,8 +109,8 @@ func (m *mending) put(indexes [][]byte) error {
 	return nil
 }
 
-// bodies says of the contents that r names and that are missing that they are lost. Of a long one that isn't
-// known yet: its file may be there.
+// bodies gives a value to each content that r names and that has none. Short content is lost. The file of long
+// content may be there.
 func (m *mending) bodies(r *ledger.Mutation) error {
 	for _, b := range bodiesOf(r) {
 		sum, err := bodySum(b)

@@ -14,16 +14,15 @@ import (
 const howToGoOn = "restore the folder, or go on deliberately without what is lost: " +
 	"keep-proxy ledger accept-loss --reason TEXT"
 
-// howToRestore comes before it where the ledger ends too early: whoever has put a backup back sees this
-// first, and to accept a loss would hold work that a restore lets go on.
+// howToRestore comes before howToGoOn where the ledger ends too early. Who has put a backup back sees it first.
+// Accepting a loss would hold work that a restore lets go on.
 const howToRestore = "if it is a copy that was put back on purpose, start it with keep-proxy serve --restored SINCE, " +
 	"the moment at which it was made, as in 2026-01-31T15:04:05Z; else "
 
-// Open opens the ledger in c.Dir, or makes a new one at a first start: when neither
-// the folder, nor a witness, nor c.ID says that there was one. Everything
-// that docs/semantics.md §9 names is an error that refuses, wraps one of
-// ledger.ErrLocked, ErrMissing, ErrForeign, ErrDamaged, ErrShortened, ErrFormat, and
-// says how to go on.
+// Open opens the ledger in c.Dir, or makes a new one at a first start. That is one where neither the folder, nor a
+// witness, nor c.ID says that there was a ledger. Everything that docs/semantics.md §9 names is refused, and the
+// error says how to go on. It wraps ledger.ErrLocked, ErrMissing, ErrForeign, ErrDamaged, ErrShortened or
+// ErrFormat.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	return open(ctx, c, false)
 }

@@ -12,13 +12,12 @@ type pendingBodies struct {
 	config Config
 
 	mu sync.Mutex
-	// uploads are the digests of those in the engine.
+	// uploads are the digests of those that have a value.
 	uploads map[string]struct{}
 	files   map[string]pendingFile
 	// held counts those who are about to name a body that others name already.
 	held map[string]int
-	// going are bodies that are being removed, and whether the file in bodies/ still is
-	// the one that is to go.
+	// going are the bodies that are being removed: true if the file in bodies/ is still the one to go.
 	going map[string]bool
 }
 
@@ -50,9 +49,8 @@ func (p *pendingBodies) file(sha256 string) (int64, bool) {
 	return f.size, ok
 }
 
-// place moves a synced file to bodies/, in the place of one of the same name: that has
-// the same content, or is damaged. Unless a record names it already, the mark comes
-// first.
+// place moves a synced file to bodies/. It replaces one of the same name, which has the same content or is damaged.
+// Unless a record names it already, the mark comes first.
 func (p *pendingBodies) place(path, sha256 string, size int64, named bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,8 +165,8 @@ func (p *pendingBodies) removing(sha256 string) bool {
 	return true
 }
 
-// removed ends it, with the file: unless another was put in its place, or will be, as it
-// is wanted anew.
+// removed ends the removal, with the file if there is one. The file stays if another was put in its place, or if
+// the body is wanted anew.
 func (p *pendingBodies) removed(sha256 string, file bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

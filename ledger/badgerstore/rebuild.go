@@ -59,7 +59,7 @@ func Rebuild(ctx context.Context, c Config, progress Progress) (r Report, err er
 	return r, finishRebuild(c)
 }
 
-// finishRebuild puts a whole copy in the place of the data that were set aside for it, also after a kill.
+// finishRebuild puts a whole copy in the place of the data set aside for it, also after a kill.
 func finishRebuild(c Config) error {
 	aside, err := exists(c.replacedDir())
 	if err != nil || !aside {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// restoringPath marks a ledger that goes on as an older copy of itself, and doesn't
-// say so yet: until it does, it opens as a restored one only.
+// restoringPath marks a ledger that goes on as an older copy of itself. Until its gap is noted, it opens as a
+// restored one only.
 func (c Config) restoringPath() string { return filepath.Join(c.Dir, "ledger.restoring") }
 
 // beginRestored notes that a gap is to come.
@@ -32,8 +32,8 @@ type behind struct {
 	gaps  int
 }
 
-// noteBehind finds out whether the copy is behind: by the witness, or by the word of an
-// earlier start that saw one and was cut short.
+// noteBehind finds out whether the copy is behind. The witness says so, or what an earlier start wrote before it
+// was cut short.
 func (s *Store) noteBehind() error {
 	if s.older {
 		return s.view(func(src snapshot) error {
@@ -59,8 +59,8 @@ func (s *Store) noteBehind() error {
 	return nil
 }
 
-// Behind reports whether the ledger is a restored copy that is known to end before what was
-// acknowledged, and how many gaps it holds from before that: none of them is of what is missing now.
+// Behind reports whether the ledger is a restored copy that is known to end before what was acknowledged. The gaps
+// are those that it held before: none of them is of what is missing now.
 func (s *Store) Behind() (gaps int, known bool) { return s.behind.gaps, s.behind.known }
 
 // GapNoted says that the gap of a restored copy is in the ledger.

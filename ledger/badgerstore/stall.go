@@ -27,8 +27,7 @@ func (c Config) stallAfter() time.Duration {
 	return stallAfter
 }
 
-// looks is how often a watch looks in the time of stallAfter: what hangs is found at most
-// one part of so many too late.
+// looks is how often a watch looks within stallAfter. A hang is found too late by one such part of it at most.
 const looks = 16
 
 // What a watch is told that is done.
@@ -36,15 +35,13 @@ var (
 	aCommand, aSync, aRead, aWrite = "a command", "a sync", "a read", "a write"
 )
 
-// watch looks after one goroutine that does what may hang. If that takes longer than
-// stallAfter, the store is stopped and all who wait are answered, since a caller who waits
-// for a disk knows less than one who is told that the outcome is unknown. What hangs may
-// still end, and become durable: only a restart tells.
+// watch looks after one goroutine that does what may hang. If that takes longer than stallAfter, the store stops
+// and all who wait are answered. Told that the outcome is unknown, a caller knows more than one who waits for a
+// disk. What hangs may still end, and become durable: only a restart tells.
 //
-// A timer for each thing that is done would cost more than many a command. So one looks
-// every now and then whether it is the same thing still, and rests while nothing is done.
-// A process that was frozen for long finds one look due, and doesn't take that for a
-// disk's silence.
+// A timer for each thing that is done would cost more than many a command. So one looks now and then whether it is
+// the same thing still, and rests while nothing is done. A process that was frozen for long finds one look due, and
+// doesn't take that for a disk's silence.
 type watch struct {
 	every   atomic.Int64 // in nanoseconds
 	stalled func(what string, after time.Duration)
@@ -110,8 +107,7 @@ func (s *Store) engineFailed(err error) {
 	s.deadOnce.Do(func() { close(s.dead) })
 }
 
-// bounded does what may hang for those who are asked to wait: it returns when the store
-// stalls, and leaves behind what hangs.
+// bounded does what may hang while a caller waits. It returns when the store stalls, and leaves behind what hangs.
 func (s *Store) bounded(what *string, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- s.newWatch().over(what, do) }()
@@ -156,9 +152,9 @@ func (s *Store) ended(ended <-chan struct{}) error {
 	}
 }
 
-// closeEngine closes an engine, if it was opened, and reports whether it had to be left open. Badger tries
-// for ever to write what tables it has in memory: a disk that is full, or a folder that is gone,
-// would keep whoever closes it. What isn't in a table is in the log that the next start reads.
+// closeEngine closes Badger, if it was opened, and reports whether it had to be left open. Where a disk is full or
+// a folder is gone, Badger tries for ever to write its memtables. Whoever closes it would wait as long. What isn't
+// in a table is in Badger's WAL, which the next start reads.
 func (c Config) closeEngine(db *badger.DB, failed <-chan struct{}) (left bool, err error) {
 	if db == nil {
 		return false, nil

@@ -29,8 +29,8 @@ type Store struct {
 
 	queue chan *command
 	notes notes
-	// syncing takes batches from the committer to syncLoop; turn holds a token while
-	// none is being written; drained is closed when both have ended.
+	// syncing takes batches from the committer to syncLoop, turn holds a token while none is being written. Once
+	// both have ended, drained is closed.
 	syncing chan *batch
 	turn    chan struct{}
 	drained chan struct{}
@@ -42,10 +42,10 @@ type Store struct {
 	// lasts is closed when what Close writes has ended.
 	lasts chan struct{}
 	sick  atomic.Pointer[error]
-	// stalled is closed when a write or a sync didn't end in time, or the engine failed.
+	// stalled is closed when a write or a sync didn't end in time, or Badger failed.
 	stalled             chan struct{}
 	stallOnce, deadOnce sync.Once
-	// failure is what the engine failed by; dead is closed then.
+	// failure is what Badger failed by; dead is closed then.
 	failure engineFailure
 	dead    chan struct{}
 	// commands looks after the committer, syncs after syncLoop, foldWatch after foldLoop.
@@ -71,8 +71,7 @@ type Store struct {
 	log     *wal.Log
 	witness *witness
 	epoch   wal.Epoch
-	// logUsed is how much of the log is taken, in bytes, of logSize; logFull how long claims waited for
-	// room in it, in nanoseconds.
+	// logUsed is how many bytes of the log are taken, of logSize. Claims waited logFull nanoseconds for room in it.
 	logUsed, logFull atomic.Int64
 	logSize          int64
 	// fullBatch ends the merging of further commands, mostCommand bounds one, in bytes: both together fit
@@ -91,8 +90,7 @@ type Store struct {
 	tx        tx
 	// held is a command that waits for the next batch.
 	held *command
-	// blockers are the unresolved mutations as the last command left them, and blockedIn is the number
-	// of the last commit that changed them.
+	// blockers are the unresolved mutations after the last command, blockedIn the last commit that changed them.
 	blockers  ledger.Blockers
 	blockedIn uint64
 	// named are the bodies that records named since a sweep began, nil without one.
@@ -166,7 +164,7 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.release())
 }
 
-// writeLast folds all that there is, and says so in a last frame, so that the next start needn't do it again.
+// writeLast folds all that there is, and says so in a last frame. Then the next start needn't do it again.
 func (s *Store) writeLast() error {
 	if s.Healthy() != nil {
 		return nil //nolint:nilerr // It was told as the store stopped.
@@ -186,8 +184,7 @@ func (s *Store) writeLast() error {
 	return s.syncs.over(&aSync, func() error { return s.append(frame{tip: last, clean: true}) })
 }
 
-// release closes the files, in the order opposite to opening. All stay open if the engine does: it may
-// still write.
+// release closes the files, in the order opposite to opening. All stay open if Badger does: it may still write.
 func (s *Store) release() error {
 	s.state.end()
 	if err := s.failure.err(); err != nil && s.db != nil {

@@ -24,10 +24,9 @@ type Swept struct {
 // sweepBatch is how many contents one command removes.
 const sweepBatch = 64
 
-// SweepBodies removes content that no record names any more, while the store works:
-// what retention dropped, and files that a crash left without their value. Content may
-// be named by any number of records, so it looks at all of them first, and the committer
-// notes meanwhile what new ones name. There must be one at a time.
+// SweepBodies removes content that no record names any more, while the store works. Retention dropped it, or a
+// crash left a file without its value. Any number of records may name the same content. So it looks at all of them
+// first, and the committer notes meanwhile what new ones name. There must be one at a time.
 func (s *Store) SweepBodies(ctx context.Context) (done Swept, err error) {
 	if err := s.beginNaming(ctx); err != nil {
 		return done, fmt.Errorf("sweep bodies: %w", err)

@@ -37,8 +37,8 @@ func OpenForTest(tb TB, c Config) *Store {
 	return s
 }
 
-// CreateForTest makes a new ledger in c.Dir whose log has so many bytes, a multiple of 4096, so that a
-// process of its own folds as often as that says.
+// CreateForTest makes a new ledger in c.Dir whose log has size bytes, a multiple of 4096. The shorter the log, the
+// more often a process of its own folds.
 func CreateForTest(tb TB, c Config, size int64) {
 	tb.Helper()
 	c.ring = size

@@ -59,8 +59,8 @@ func (t *tx) fail(err error) error {
 // changed reports whether the command changes anything.
 func (t *tx) changed() bool { return len(t.layer.writes)+len(t.uploaded)+len(t.events) > 0 }
 
-// load returns the record under a key, which must not be changed: the one in the memtable, one that it
-// remembers from below, or one that is decoded anew.
+// load returns the record under a key, which must not be changed. It is in the memtable, or remembered from below,
+// or decoded anew.
 func load[R any](t *tx, sk []byte, read func(sk, content []byte) (R, error)) (r R, err error) {
 	if v := t.layer.saw(sk); v != nil {
 		if r, ok := v.record.(R); ok {
@@ -235,8 +235,7 @@ func (t *tx) complete(next *tip) error {
 	return nil
 }
 
-// list adds an event to the history of a record that the command has put; false if
-// it has put none of this id, or its history is full.
+// list adds an event to the history of a record that the command has put. False: no record, or a full history.
 func (t *tx) list(mutation string, seq uint64) (listed bool) {
 	for i := range t.puts {
 		if p := &t.puts[i]; p.ID == mutation {

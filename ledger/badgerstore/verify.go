@@ -34,9 +34,9 @@ type Progress func(values int)
 // progressEvery is how many values lie between two calls of Progress.
 const progressEvery = 10_000
 
-// Verify checks a closed ledger whole: every table, every value's checksum, every event's place in its
-// chain, every index against its record, every reference, the folds, the log and the witness. The first
-// thing that is wrong is its error. A log that a crash left is folded, as the next start would.
+// Verify checks a closed ledger whole: its tables, its folds, the log and the witness, and every value's checksum.
+// Every event must have its place in the chain, every record its index entries, every reference its target. The
+// first thing that is wrong is its error. A log that a crash left is folded, as the next start would.
 func Verify(ctx context.Context, c Config, progress Progress) (r Report, err error) {
 	if err := c.validate(); err != nil {
 		return r, err
@@ -92,8 +92,7 @@ type verifier struct {
 	recordsOnly bool
 	// expected are the index entries that follow from records, found those that are stored.
 	expected, found tally
-	// told are the events that belong to a mutation, listed those that a record or an
-	// index entry of its lists.
+	// told are the events that belong to a mutation, listed those that its record or an index entry lists.
 	told, listed tally
 	// lost are events that accepted losses took: they may be listed, and not be there.
 	lost lostEvents
@@ -103,8 +102,7 @@ type verifier struct {
 	naming bool
 }
 
-// all checks the chain of events up to to, then each value by itself, then what records list against what
-// is listed.
+// all checks the chain of events up to to, each value, and what follows from records against what is stored.
 func (v *verifier) all(to tip) error {
 	v.spans = map[string]struct{}{}
 	if err := verifyEvents(v.src, to, v.lost, v.listing); err != nil {
@@ -315,9 +313,8 @@ func (v *verifier) body(k, content []byte) error {
 	return nil
 }
 
-// tally is a number of index entries and a sum over them, in any order: two that are
-// equal counted the same ones, as surely as hashes differ. Looking each up would take
-// most of the time.
+// tally is a number of index entries and a sum over them, in any order. Two that are equal counted the same ones,
+// as surely as hashes differ. Looking each up would take most of the time.
 type tally struct {
 	n   int
 	sum uint64

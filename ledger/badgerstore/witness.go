@@ -13,11 +13,11 @@ import (
 	"keep-proxy/ledger/badgerstore/wal"
 )
 
-// The witness is a small file outside of the ledger's folder, Config.HighWaterFile. It says how far the log
-// went, so that an older copy of the folder is found. It holds no content. It is written after each
-// commit and synced each second: after a loss of power it may be a second behind.
+// The witness is a small file outside of the ledger's folder, Config.HighWaterFile. It says how far the log went,
+// so that an older copy of the folder is found. It holds no content. It is written after each commit and synced
+// each second. After a loss of power it may be a second behind.
 
-// witnessSlack is how far it may be behind the log: from the first frame that it lacks to the last one.
+// witnessSlack is the longest time from the first frame that the witness lacks to the last one.
 const witnessSlack = 10 * time.Second
 
 // witnessEvery is how often it is synced.
@@ -69,7 +69,7 @@ type witness struct {
 	synced func(path string) error
 }
 
-// errNoWitness says that none is configured where the log has one.
+// noWitness says that the log was kept with a witness, and none is configured or there.
 func (c Config) noWitness() error {
 	if c.HighWaterFile == "" {
 		return fmt.Errorf("%w: the log %s was kept with a witness, and ledger.high_water_file names none", ledger.ErrDamaged, c.logPath())

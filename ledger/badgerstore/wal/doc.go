@@ -2,12 +2,12 @@
 //
 // # File
 //
-// Two equal pages begin it, with the file's key and its length. The ring follows. A frame is written
-// twice, side by side, each copy on pages of its own. No single damage takes both. Each copy begins
-// with the file's key, which is random: content that looks like a frame is never taken for one.
+// Two equal pages begin it, with the file's key and its length. The ring follows. A frame is written twice, side by
+// side, each copy on pages of its own. No single damage takes both. Each copy begins with the file's key, which is
+// random: content is never taken for a frame.
 //
-// A frame has a number, the epoch of its writer, the time in that epoch, and the digest of the frame
-// before. Its own digest covers all of that and its content.
+// A frame has a number, its writer's epoch, the time in that epoch, and the digest of the frame before. Its own
+// digest covers all of that and its content.
 //
 // # Durability
 //
@@ -17,9 +17,9 @@
 //
 // # Opening
 //
-// Open looks at every page and keeps the last unbroken run of frames: those that follow one another up
-// to the newest. It writes the newest once more and syncs it, since its writer may not have. What came
-// before the run must be known from elsewhere: that is for the caller to check.
+// Open looks at every page and keeps the tail: the newest frames that follow one another. It writes the newest once
+// more and syncs it, since its writer may not have. What came before the tail must be known from elsewhere: that is
+// for the caller to check.
 //
 // # Failure
 //

@@ -12,8 +12,7 @@ const (
 	page = 4096
 	// keySize is the length of the file's key, idSize that of an epoch, in bytes.
 	keySize, idSize = 16, 16
-	// headSize is what comes before the content: key, length, page in the ring, number, time, epoch,
-	// digest of the frame before, own digest.
+	// headSize is what comes before the content: key, length, page in the ring, number, time, epoch, both digests.
 	headSize = keySize + 4 + 4 + 8 + 8 + idSize + 2*sha256.Size
 )
 

@@ -31,8 +31,8 @@ const magic = "keep-log\x01"
 const (
 	// begin is the length of both first pages.
 	begin = 2 * page
-	// chunk is how much of the ring is filled with zeros at once, before its first frame is written there:
-	// file systems sync what was written before in half of the time.
+	// chunk is how much of the ring is filled with zeros at once, before its first frame is written there. File
+	// systems sync what was written before in half of the time.
 	chunk = 1 << 20
 )
 
@@ -46,8 +46,7 @@ type Log struct {
 	after uint64
 	// live are the frames that must stay, oldest first. The last one is always there.
 	live []placed
-	// next is where the next frame goes, unless the ring ends before; filled is up to where it was written
-	// at least once.
+	// next is where the next frame goes, unless the ring ends before. The ring was written before up to filled.
 	next, filled int64
 	// failed is the first failed write or sync.
 	failed error
@@ -126,7 +125,7 @@ func (l *Log) Head(n uint64) (Head, bool) {
 	return l.live[n-l.First()].Head, true
 }
 
-// First is the number of the oldest frame that must stay, or that of the next one if there is none.
+// First is the number of the oldest frame that must stay, or of the next one if there is none.
 func (l *Log) First() uint64 {
 	if len(l.live) == 0 {
 		return l.after + 1
@@ -202,7 +201,7 @@ func (l *Log) Free(n uint64) {
 	}
 }
 
-// Used is how much of the ring frames hold that must stay, and Size how long the ring is, in bytes.
+// Used is how much of the ring is taken by frames that must stay, in bytes.
 func (l *Log) Used() (n int64) {
 	for _, p := range l.live {
 		n += span(p.length)

@@ -83,8 +83,8 @@ func (l *Log) copyAt(at int64) (placed, []byte, error) {
 	return p, b, nil
 }
 
-// lastRun is the newest frame with those before it that follow one another, oldest first. What the
-// newest was written over doesn't count: it was free, and a crash may have left a part of it.
+// lastRun is the tail, oldest first: the newest frame, and those before it without a hole. What the newest was
+// written over doesn't count: it was free, and a crash may have left a part.
 func lastRun(found map[uint64]placed) (run []placed, err error) {
 	newest := uint64(0)
 	for n := range found {
