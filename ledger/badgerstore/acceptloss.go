@@ -245,7 +245,7 @@ func (s *Store) noteLoss(ctx context.Context, loss Loss, reason, actor string) e
 	})
 }
 
-// acceptingPath marks a ledger of which a part is marked only.
+// acceptingPath marks a ledger while a loss is being accepted.
 func (c Config) acceptingPath() string { return filepath.Join(c.Dir, "ledger.accepting") }
 
 // canRebuild says whether ledger.id can be made anew from the data.

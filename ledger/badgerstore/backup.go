@@ -96,7 +96,7 @@ func (s *Store) copyEngine(ctx context.Context, c Config, progress Progress) (la
 		return last, err
 	}
 	defer func() {
-		// Its folder will be removed, so that it tries in vain for as long as the process lives.
+		// Its folder will be removed. If it is left open, it tries in vain, and nobody needs to hear of that.
 		left, late := c.closeEngine(db, nil)
 		failure.left.Store(left)
 		err = errors.Join(err, late, failure.err())

@@ -108,8 +108,7 @@ func (r *bodyReader) find() error {
 	return nil
 }
 
-// inEngine is what is wrong with a value that holds content. Damage stops the store;
-// that of a file doesn't, as nothing else depends on it.
+// inEngine stops the store if a value is damaged. A damaged file doesn't: nothing else depends on it.
 func (r *bodyReader) inEngine(err error) error {
 	if isDamage(err) {
 		r.store.poison(err)

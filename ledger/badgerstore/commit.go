@@ -24,7 +24,7 @@ type command struct {
 	err  error
 }
 
-// commands spare each command the memory of the one before it.
+// commands lets a command use the memory of an earlier one.
 var commands = sync.Pool{New: func() any { return &command{done: make(chan error, 1)} }}
 
 // batch is one commit in the making.
@@ -213,8 +213,8 @@ func (s *Store) gather(b *batch) {
 	s.ready(b, mine)
 }
 
-// ready takes the last notes into the batch, and then the turn to sync if it isn't mine yet. A
-// batch that is full of commands which change nothing is empty all the same, and has none.
+// ready takes the last notes into the batch, and then the turn to sync if it isn't mine yet. An empty batch has no
+// turn, also if it is full of commands that changed nothing.
 func (s *Store) ready(b *batch, mine bool) {
 	s.takeNotes(b)
 	switch {
@@ -235,9 +235,8 @@ func (s *Store) next() (*command, bool) {
 	}
 }
 
-// evaluate runs one command over the batch, after the notes that came before it. One that
-// changed nothing, and read nothing that isn't durable yet, is answered at once. One for which
-// the notes left no room is held for the next batch.
+// evaluate runs one command over the batch, after the notes that came before it. It is answered at once if it
+// changed nothing and all that it read is durable. If the notes left no room for it, it is held for the next batch.
 func (s *Store) evaluate(b *batch, c *command) {
 	if s.takeNotes(b); b.full() {
 		s.held = c

@@ -14,8 +14,8 @@ import (
 
 var pointCreating = fault.New("badgerstore.creating")
 
-// creatingPath marks a first start that isn't over: nothing was acknowledged yet,
-// so that what it left can be removed. It holds the new ledger's id.
+// creatingPath marks a first start that isn't over. Nothing was acknowledged yet, so what it left can be removed.
+// It holds the new ledger's id.
 func (c Config) creatingPath() string { return filepath.Join(c.Dir, "ledger.creating") }
 
 var metaKey = []byte{kMeta}

@@ -62,7 +62,7 @@ func openEngine(opt badger.Options) (db *badger.DB, err error) {
 	return db, nil
 }
 
-// panicError tells a page that the disk couldn't give, which is no damage, from what Badger made of its files.
+// panicError tells a page that the disk couldn't give from damage.
 func panicError(p any) error {
 	if fault, ok := p.(interface{ Addr() uintptr }); ok {
 		return fmt.Errorf("%w: a page of the ledger's files can't be read or written; is the disk full? (a fault at address %#x)",
@@ -106,7 +106,7 @@ type engineLog struct {
 // engineFailure is the first error that Badger logged.
 type engineFailure struct {
 	first atomic.Pointer[error]
-	// stop is told of it as it comes, and what told it never goes on; nil to go on.
+	// stop is told of it as it comes, and that call of Badger never returns; nil to go on.
 	stop atomic.Pointer[func(error)]
 	// left says that Badger was left open, and that nobody needs to hear of it any more.
 	left atomic.Bool
@@ -154,6 +154,5 @@ func (l engineLog) fail(err error) {
 	}
 }
 
-// ofManifest reports whether a file operation of the manifest failed. Badger keeps the text alone
-// of some errors.
+// ofManifest reports whether a file operation of the manifest failed. Of some errors Badger keeps only the text.
 func ofManifest(err error) bool { return strings.Contains(err.Error(), badger.ManifestFilename) }

@@ -108,8 +108,7 @@ func (r *events) load(sk []byte) error {
 	return err
 }
 
-// take reads the events that content, which lies under sk, holds, and returns the hash
-// of the event before them.
+// take reads the events in content, the value under sk, and returns the hash of the event before them.
 func (r *events) take(sk, content []byte) (before [32]byte, err error) {
 	first := binary.BigEndian.Uint64(sk[1:])
 	stored, err := chainEvents(sk, content)

@@ -63,7 +63,7 @@ func (l *layer) has(k []byte) (bool, error) {
 	return l.base.has(k)
 }
 
-// keys implements source. What was removed since counts as read, too, so all that isn't durable does.
+// keys implements source. A removal counts as read, too. So all that isn't durable does.
 func (l *layer) keys(prefix []byte) ([][]byte, error) {
 	l.readAll()
 	return l.base.keys(prefix)

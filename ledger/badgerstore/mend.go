@@ -75,7 +75,7 @@ func (m *mending) each(kind byte, fn func(k []byte) error) (err error) {
 	return err
 }
 
-// records puts what is missing of that which follows from records.
+// records puts the index entries and the values of contents that are missing.
 func (m *mending) records() error {
 	var ignored Report
 	put := func(k []byte) error {

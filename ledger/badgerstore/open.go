@@ -95,7 +95,7 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	return s, s.begun(accepted)
 }
 
-// cutShort refuses a ledger that is marked in part only.
+// cutShort refuses a ledger where accepting a loss, or a restore, was cut short.
 func (c Config) cutShort() error {
 	switch cut, err := exists(c.acceptingPath()); {
 	case err != nil:

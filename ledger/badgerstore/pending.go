@@ -79,8 +79,7 @@ func (p *pendingBodies) place(path, sha256 string, size int64, named bool) error
 	return nil
 }
 
-// release ends one holder's interest in a file. The last one's takes away what no
-// record names by then.
+// release ends one holder's interest in a file. With the last one the file goes, unless a record names it by then.
 func (p *pendingBodies) release(sha256 string, named func() (bool, error)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

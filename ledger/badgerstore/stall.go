@@ -100,7 +100,7 @@ func (s *Store) stall(what string, after time.Duration) {
 	s.stallOnce.Do(func() { close(s.stalled) })
 }
 
-// engineFailed stops the store for good. What told it doesn't go on, and what waits for that is answered.
+// engineFailed stops the store for good. That call of Badger never returns, and who waits for it is answered.
 func (s *Store) engineFailed(err error) {
 	s.poison(err)
 	s.stallOnce.Do(func() { close(s.stalled) })
@@ -134,8 +134,8 @@ func (s *Store) answered(c *command) error {
 	}
 }
 
-// ended waits until a goroutine has, such as the committer. One that hangs is given up, with the
-// files open: closing them would wait, too.
+// ended waits until a goroutine has ended, such as the committer. One that hangs is given up, with the files open:
+// closing them would wait, too.
 func (s *Store) ended(ended <-chan struct{}) error {
 	select {
 	case <-ended:

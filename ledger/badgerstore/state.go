@@ -27,8 +27,8 @@ type state struct {
 	moved  *sync.Cond
 }
 
-// engine is a transaction of Badger with its readers, the state among them while it is the newest. One of
-// a reader's own would wait for the batch that Badger is being given.
+// engine is a transaction of Badger and the number of its readers. The state reads the newest one, too. A
+// transaction of a reader's own would wait for the batch that Badger is being given.
 type engine struct {
 	txn     *badger.Txn
 	readers int

@@ -114,8 +114,7 @@ func (s *Store) Commits() uint64 { return s.commits.Load() }
 // LogFull returns for how long claims have waited for room in the log since Open.
 func (s *Store) LogFull() time.Duration { return time.Duration(s.logFull.Load()) }
 
-// Follow implements ledger.Store. Nothing is being synced meanwhile, so that all that is written is
-// durable.
+// Follow implements ledger.Store. Nothing is being synced meanwhile, so all that is written is durable.
 func (s *Store) Follow(follower func(ledger.Changes)) error {
 	select {
 	case <-s.turn:

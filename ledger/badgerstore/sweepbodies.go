@@ -124,8 +124,8 @@ func bodiesOf(m *ledger.Mutation) (out []ledger.Body) {
 	return out
 }
 
-// removeBodies removes those that still nobody names: first the values, durably, then
-// the files. A backup, which reads both, has ended or has not begun.
+// removeBodies removes those that still nobody names: first the values, durably, then the files. No backup runs
+// meanwhile, since it reads both.
 func (s *Store) removeBodies(ctx context.Context, sums [][32]byte, done *Swept) error {
 	s.tending.Lock()
 	defer s.tending.Unlock()

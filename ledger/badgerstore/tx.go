@@ -33,8 +33,7 @@ type tx struct {
 
 var _ ledger.Tx = (*tx)(nil)
 
-// newTx makes the transaction of one command. There is one at a time, so that it and its layer are used
-// again.
+// newTx makes the transaction of one command. There is one at a time, so it and its layer are used again.
 func newTx(s *Store, b *batch) *tx {
 	s.tx = tx{layer: s.layerFor(b), store: s, batch: b}
 	s.tx.view = view{src: s.tx.layer, process: s.process}
@@ -115,8 +114,7 @@ func (n itemName) key() []byte { return named(kItem, n.workflow, n.item) }
 
 func (t *tx) item(n itemName) (*ledger.Item, error) { return load(t, n.key(), decodeItem) }
 
-// Mutation implements ledger.View. A command changes nothing in place of what its draft shares
-// with the record that is kept.
+// Mutation implements ledger.View. What the draft shares with the kept record a command never changes in place.
 func (t *tx) Mutation(k ledger.Key) (*ledger.Mutation, error) {
 	r, err := t.mutation(k)
 	return r.Draft(), err

@@ -133,7 +133,7 @@ func (l *Log) First() uint64 {
 	return l.live[0].Number
 }
 
-// Fits reports whether a frame of that length can be appended now. Longest is the most that one may have.
+// Fits reports whether a frame of that length can be appended now.
 func (l *Log) Fits(length int) bool {
 	_, ok := l.place(span(length))
 	return ok
