@@ -40,6 +40,7 @@ var notDrawn = map[string]string{
 	"Actions": "it looks at a copy", "LaterOfTarget": "it looks through pages of a list, each of a moment of its own",
 	"SentAlike":    "it looks through such pages, too",
 	"MutationByID": "it looks through such a page", "Connector": "what it reads never changes", "ID": "it never changes",
+	"Ahead":      "the claim after it says whether it is stale",
 	"Read":       "what is read is for its caller to say",
 	"Unrecorded": "it is in memory, beside the records",
 	"Restored":   "it runs alone, before there are callers", "RestoredBehind": "so does it", "MarkGaps": "it runs alone, before there are callers",
