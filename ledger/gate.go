@@ -33,11 +33,9 @@ func (b *Blocker) stops(workflow, item string) bool {
 	}
 }
 
-// Admit decides whether a request of the run may pass. A run that has ended or is being finished is refused,
-// and
-// so is the zero Run. An unresolved mutation stops its block scope; the request may be held if inline tries
-// are
-// at work on all of these.
+// Admit decides whether a request of the run may pass. A run that has ended or is being finished is refused, and so
+// is the zero Run. An unresolved mutation stops its block scope. The request may be held if inline tries are at work
+// on all mutations that stop it.
 func Admit(run Run, blockers []Blocker) Admission {
 	if run.State.Ended() {
 		return Admission{Problem: "run-aborted", Run: run}

@@ -18,8 +18,8 @@ func (l *Ledger) Observe(ctx context.Context, o Observe) (Finished, error) {
 	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.observe(&o) })
 }
 
-// Exhaust ends automation for a record in needs_reconcile: it becomes indeterminate or, if committed, applied
-// without a result, and a person is asked. ErrVersion as for Observe.
+// Exhaust ends automation for a record in needs_reconcile, and a person is asked. The record becomes indeterminate
+// or, if committed, applied without a result. ErrVersion as for Observe.
 func (l *Ledger) Exhaust(ctx context.Context, key Key, version int64, reason string) (Finished, error) {
 	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) {
 		m, err := c.expect(key, version)

@@ -28,9 +28,8 @@ func (s Stamp) MonoSince(earlier Stamp) (time.Duration, bool) {
 // sameBoot reports whether both are of one start of the machine.
 func (s Stamp) sameBoot(other Stamp) bool { return s.BootID != "" && s.BootID == other.BootID }
 
-// WallOf returns what the wall clock of s would have shown at an earlier moment of the same boot, if that can
-// be
-// told.
+// WallOf returns what the wall clock of s would have shown at an earlier moment of the same boot. It reports whether
+// that can be told.
 func (s Stamp) WallOf(earlier Stamp) (time.Time, bool) {
 	if s.BootID == "" || s.BootID != earlier.BootID || s.Boot < earlier.Boot {
 		return time.Time{}, false
