@@ -149,7 +149,8 @@ func readNamed(stdin io.Reader, name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// readRequest reads the form that editors call .http: a request line with the whole URL, fields, an empty line, and the body.
+// readRequest reads the form that editors call .http. That is a request line with the whole URL, fields, an empty
+// line, and the body.
 func readRequest(content []byte, e *wire.Explain) error {
 	r := bufio.NewReader(bytes.NewReader(content))
 	lines := textproto.NewReader(r)

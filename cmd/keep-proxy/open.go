@@ -196,8 +196,8 @@ func (f *envFlags) run(cmd *cobra.Command) error {
 	return errors.Join(err, conn.Close())
 }
 
-// failing has a shell that evaluates what env writes fail with it: it doesn't hear the exit code of
-// what it substitutes, and would go on past the proxy.
+// failing makes a shell that evaluates what env writes fail too. The shell ignores the exit code of what it
+// substitutes, and would go on past the proxy.
 func (f *envFlags) failing(cmd *cobra.Command, err error) error {
 	if err == nil || f.format == "dotenv" || f.format == "json" {
 		return err

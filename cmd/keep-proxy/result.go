@@ -102,15 +102,15 @@ func refusedVerdict(cmd *cobra.Command, err error) managed.Verdict {
 	return v
 }
 
-// unasked reports whether an error says that the proxy could not be asked, that the
-// ledger is another process's, or that somebody ended us before: neither says anything about the work.
+// unasked reports whether an error says nothing about the work. The proxy could not be asked, the ledger is another
+// process's, or somebody ended us before.
 func unasked(err error) bool {
 	_, ok := errors.AsType[*url.Error](err)
 	return ok || errors.Is(err, managed.ErrOpenLost) || errors.Is(err, ledger.ErrLocked) || errors.Is(err, errSignalled)
 }
 
-// stream reports whether a name is no file of its own that could be replaced: a pipe, a
-// terminal, /dev/null, or one of our own streams, wherever it leads.
+// stream reports whether a name is no file of its own that could be replaced. It is a pipe, a terminal, /dev/null, or
+// one of our own streams, wherever it leads.
 func stream(name string) bool {
 	if dir := filepath.Dir(filepath.Clean(name)); dir == "/dev" || dir == "/dev/fd" || dir == "/proc/self/fd" {
 		return true
@@ -163,8 +163,7 @@ func writeInto(name string, how int, content []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// tell says in a sentence why the run did not end with its command. itemDone says that
-// the run might only read.
+// tell says in a sentence why the run did not end with its command. With itemDone the run might only read.
 func tell(say func(string, ...any), v managed.Verdict, itemDone bool) {
 	switch v.Code {
 	case managed.CodeUnknown:

@@ -137,8 +137,8 @@ func newLater() []*cobra.Command {
 // completionPatience is how long somebody who pressed Tab waits for a running proxy.
 const completionPatience = 2 * time.Second
 
-// strictCompletion makes cobra's completion command one that refuses like any group:
-// by itself it shows its help for what it doesn't know, and calls that a success.
+// strictCompletion makes cobra's completion command refuse like any group. By itself it shows its help for what it
+// doesn't know, and calls that a success.
 func strictCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -148,8 +148,8 @@ func strictCompletion(root *cobra.Command) {
 	}
 }
 
-// complete gives a shell the mutations that wait for a person, by the running proxy's
-// word; none where none runs, as a stopped ledger isn't opened for a key press.
+// complete gives a shell the mutations that wait for a person, as the running proxy names them. It gives none where
+// no proxy runs: a stopped ledger isn't opened for a key press.
 func (f *resolveFlags) complete(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp
 	if len(args) > 0 {

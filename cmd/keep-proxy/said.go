@@ -31,8 +31,8 @@ var commandsFor = strings.NewReplacer(
 	"GET /v1/status", "keep-proxy status",
 )
 
-// namedCommand matches the commands on a ledger that advice names. Nothing is added to a command with such flags of its own, nor
-// to the name of a process that has the ledger open. Those of localCommand know no --admin.
+// namedCommand matches the commands on a ledger that advice names. Nothing is added to a command with such flags of
+// its own. Nothing is added to the name of a process that has the ledger open. Those of localCommand know no --admin.
 var (
 	namedCommand = regexp.MustCompile(`(?:\bby process \d+ \()?` +
 		`\b(?:start (?:it|one) with keep-proxy serve|keep-proxy (?:audit export|check|health|pause|resolve|resume|status|` +
@@ -71,8 +71,8 @@ func onSameLedger(flags, text string) string {
 	})
 }
 
-// said is an error in the words of the command line: what the API refused is told by command and flag, with all of its faults. A
-// refusal is one line, as it may quote what an API or a program said.
+// said is an error in the words of the command line. What the API refused is told by command and flag, with all of
+// its faults. A refusal is one line, as it may quote what an API or a program said.
 func said(cmd *cobra.Command, err error) string {
 	text := err.Error()
 	if p, ok := errors.AsType[*client.Problem](err); ok {

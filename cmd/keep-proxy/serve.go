@@ -311,8 +311,8 @@ var opensWhen = map[string]string{
 	"draining": "The run is opened after keep-proxy resume",
 }
 
-// open opens the run. An earlier run of the item is taken over: its sidecar is gone, as a ledger serves one at a time. While the
-// scope stands still it waits: this very process finds out what is unknown, and is told to resume.
+// open opens the run. An earlier run of the item is taken over. Its sidecar is gone, as a ledger serves one at a
+// time. While the scope is stopped it waits: this very process finds out what is unknown, and is told to resume.
 func (o *ownRun) open(ctx context.Context, c *client.Client, say func(string)) (*wire.OpenedRun, error) {
 	q := o.OpenRun
 	q.Takeover, q.IfDone = true, cmp.Or(q.IfDone, ifDoneFail)

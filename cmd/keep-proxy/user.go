@@ -99,8 +99,9 @@ func otherUser(name string, h *host) (u *child.User, err error) {
 	return u, nil
 }
 
-// trustFor copies the certificates that the run's variables name, which are no secret, to where another user can read them: they
-// lie in a folder that is ours alone. The variables name the copies from then on, and remove deletes them.
+// trustFor copies the certificates that the run's variables name to where another user can read them. They are no
+// secret, and lie in a folder that is ours alone. The variables name the copies from then on, and remove deletes
+// them.
 func trustFor(env map[string]string, u *child.User) (remove func(), err error) {
 	dir, err := os.MkdirTemp("", "keep-ca-")
 	if err != nil {
