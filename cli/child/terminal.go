@@ -18,8 +18,8 @@ type terminal struct {
 	first bool
 }
 
-// controlling returns the terminal, nil without one. A command has it from its start if it reads from it and writes to it, and
-// we are in the foreground: in a pipeline it belongs to all. Any other is lent it when it asks (wanted).
+// controlling returns the terminal, nil without one. A command has it from its start if it reads and writes it, and
+// we are in the foreground. In a pipeline it belongs to all. Any other command gets it when it asks (wanted).
 func controlling(c Command) *terminal {
 	if !c.User.mayHaveTerminal() {
 		return nil
@@ -47,8 +47,7 @@ func (t *terminal) close() {
 	}
 }
 
-// attributes put the command in a group of its own, in the foreground if it has the
-// terminal from its start.
+// attributes put the command in a group of its own. It is in the foreground if it has the terminal from its start.
 func (t *terminal) attributes() *syscall.SysProcAttr {
 	if t == nil || !t.first {
 		return &syscall.SysProcAttr{Setpgid: true}
@@ -94,8 +93,8 @@ func (t *terminal) wanted(pid int, by syscall.Signal) bool {
 	return t != nil && (by == syscall.SIGTTIN || by == syscall.SIGTTOU) && t.group() != pid
 }
 
-// lend gives the terminal to a command that was stopped for want of it, and goes on with it,
-// once we are in the foreground ourselves. It reports whether it did.
+// lend gives the terminal to a command that was stopped for want of it, and continues it. It does so only while we
+// are in the foreground, and reports whether it did.
 func (t *terminal) lend(pid int) bool {
 	if t.group() != t.own {
 		return false
@@ -123,8 +122,8 @@ func (t *terminal) suspend(pid int) {
 	_ = syscall.Kill(-pid, syscall.SIGCONT)
 }
 
-// stops is told when our own job is stopped without the command, as Ctrl-Z does in a pipeline; nil without a terminal. Else the
-// command would go on in a job that the shell calls stopped.
+// stops is told when our own job is stopped without the command, as Ctrl-Z does in a pipeline. It is nil without a
+// terminal. Without it the command would go on in a job that the shell calls stopped.
 func (t *terminal) stops() chan os.Signal {
 	if t == nil {
 		return nil

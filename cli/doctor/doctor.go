@@ -148,8 +148,8 @@ func (i Installation) space() Finding {
 	return sound(name, text)
 }
 
-// markFolder is where the high-water file is, of which each commit waits for a sync; empty if it is
-// to be elsewhere, and that isn't there yet.
+// markFolder is the folder of the high-water file, for whose sync each commit waits. It is empty if the file is to be
+// elsewhere, and that folder isn't there yet.
 func (i Installation) markFolder() string {
 	if i.HighWaterFile == "" {
 		return i.Dir
