@@ -347,9 +347,8 @@ type Observation struct {
 	Voided bool `cbor:"9,keyasint,omitempty" json:"voided,omitempty"`
 }
 
-// Unresolved reports whether the outcome is unknown, so that it stops its block scope. A watching record
-// isn't,
-// nor is one in flight before a dispatch ended uncertain, lost its answer or its owner.
+// Unresolved reports whether the outcome is unknown, so that it stops its block scope. A watching record isn't, nor
+// is one in flight before a dispatch ended uncertain, lost its answer or its owner.
 func (m *Mutation) Unresolved() bool {
 	switch m.State {
 	case NeedsReconcile, Indeterminate:

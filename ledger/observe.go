@@ -9,11 +9,10 @@ import (
 
 // Observe records what a reconcile try saw, and moves the record by it.
 //
-// An absence is believed as docs/semantics.md §6 says, read again in the transaction. Another mutation's
-// evidence makes any observation a retry. After the last try, or the longest running time, the record is
-// exhausted. ErrVersion: the record moved since the asking began. In flight it takes observations of the
-// inline
-// try only, once its dispatch was judged.
+// An absence is believed as docs/semantics.md §6 says, read again in the transaction. Another mutation's evidence
+// makes any observation a retry. After the last try, or the longest running time, the record is exhausted.
+// ErrVersion: the record moved since the asking began. In flight it takes observations of the inline try only, once
+// its dispatch was judged.
 func (l *Ledger) Observe(ctx context.Context, o Observe) (Finished, error) {
 	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.observe(&o) })
 }

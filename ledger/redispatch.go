@@ -75,9 +75,8 @@ func (l *Ledger) Redispatch(ctx context.Context, r Redispatch) (*Mutation, *Disp
 	return m, m.Current(), nil
 }
 
-// CallOffRedispatch takes a record out of the queue that can't be sent, and tells a person. With a time it is
-// put
-// off instead, unless it waited for longer than MaxAge. Errors are as for Redispatch.
+// CallOffRedispatch takes a record out of the queue that can't be sent, and tells a person. With a time it is put off
+// instead, unless it waited for longer than MaxAge. Errors are as for Redispatch.
 func (l *Ledger) CallOffRedispatch(ctx context.Context, key Key, version int64, until time.Time, reason string) (*Mutation, error) {
 	return evaluate(ctx, l, func(c *command) (*Mutation, error) {
 		m, err := c.queued(key, version)

@@ -141,8 +141,7 @@ func (c *claiming) forgotten() (*Claimed, error) {
 		c.m.ID, c.m.Target, c.m.Forgotten.UTC().Format(time.RFC3339)))
 }
 
-// What a removed record made is still there, with its marker and vendor key. A later record of the key must
-// not take
+// What a removed record made is still there, with its marker and vendor key. A later record of the key must not take
 // that for its own, so it gets others. A used marker is kept as evidence of no connector.
 
 // markedBy is from what marker and vendor keys derive: the key, and how many records of it were removed.

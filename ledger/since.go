@@ -124,10 +124,9 @@ func NaturalOpen(m *Mutation, now Stamp, process Process) bool {
 		len(m.Dispatches) > 0 && now.sameBoot(m.Dispatches[0].Started) && now.Age(m.Dispatches[0].Started) < naturalAge && Settled(m, now, process)
 }
 
-// LaterOfTarget names a mutation that may have changed the same after m was first sent, and why; "" for none.
-// One of
-// the connector and account counts, unless its URL and an identity value differ, or all its sendings failed.
-// Under another version of the rule identity and account tell nothing.
+// LaterOfTarget names a mutation that may have changed the same after m was first sent, and why; "" for none. One of
+// the connector and account counts, unless its URL and an identity value differ, or all its sendings failed. Under
+// another version of the rule identity and account tell nothing.
 func (l *Ledger) LaterOfTarget(ctx context.Context, m *Mutation) (string, error) {
 	first := m.Dispatches[0].Started
 	return l.touchedSince(ctx, m, func(*Mutation) bool { return true }, func(other *Mutation) string {

@@ -81,14 +81,12 @@ type View interface {
 	Process() Process
 }
 
-// Tx is the view and the pending changes of one command, dropped whole after an error. Its records may be
-// drafts;
-// see [Mutation.Draft].
+// Tx is the view and the pending changes of one command, dropped whole after an error. Its records may be drafts; see
+// [Mutation.Draft].
 type Tx interface {
 	View
-	// PutMutation stores m as version m.Version, the stored one plus one (1 for a new record), else
-	// ErrVersion. Indexes
-	// and queues follow from the record.
+	// PutMutation stores m as version m.Version, the stored one plus one (1 for a new record), else ErrVersion.
+	// Indexes and queues follow from the record.
 	PutMutation(m *Mutation) error
 	// DropMutation removes m in its stored version, else ErrVersion. Its events stay.
 	DropMutation(m *Mutation) error
@@ -187,8 +185,7 @@ type Store interface {
 	Close() error
 }
 
-// Spool is content on its way into the ledger, kept outside of memory, which becomes a body without being
-// copied. It
+// Spool is content on its way into the ledger, kept outside of memory, which becomes a body without being copied. It
 // belongs to one goroutine at a time.
 type Spool interface {
 	// Write adds content; ErrLowSpace while the disk is nearly full.

@@ -10,8 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Undo says that a mutation is an obligation: it takes one effect of another mutation back. It begins as
-// failed,
+// Undo says that a mutation is an obligation: it takes one effect of another mutation back. It begins as failed,
 // which is not sent, and is queued if the rule says so or a person does.
 type Undo struct {
 	// Of is the mutation of which an effect is taken back.

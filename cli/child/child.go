@@ -14,8 +14,9 @@
 //
 // # Failure
 //
-// A command that can't be started is a [*StartError] with a shell's code, and nothing of it is left. One whose end can't be
-// learned counts as killed, never as a success. A process that can't be signalled, such as another user's, isn't waited for.
+// A command that can't be started is a [*StartError] with a shell's code, and nothing of it is left. One whose end
+// can't be learned counts as killed, never as a success. A process that can't be signalled, such as another user's,
+// isn't waited for.
 //
 // # Caveats
 //

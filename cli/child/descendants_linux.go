@@ -49,8 +49,8 @@ func newCgroup() *cgroup {
 // groupPrefix begins the name of every group that is made; its maker's process id follows.
 const groupPrefix = "keep-run-"
 
-// sweepGroups removes empty groups whose makers were killed before they could. A maker that can't be seen from here and is just
-// about to start its command does so without one.
+// sweepGroups removes empty groups whose makers were killed before they could. A maker that can't be seen from here
+// and is just about to start its command does so without one.
 func sweepGroups(own string) {
 	entries, _ := os.ReadDir(own) // What can't be listed stays.
 	for _, e := range entries {
@@ -277,8 +277,9 @@ func (p *Process) outside() []int {
 	return out
 }
 
-// killStrays kills every child that wasn't there before, and its orphans in turn, which become ours when it dies. It doesn't
-// wait for one of another user's rights (sudo, say), nor longer than killWait for one in uninterruptible sleep.
+// killStrays kills every child that wasn't there before, and its orphans in turn, which become ours when it dies. It
+// doesn't wait for one of another user's rights (sudo, say), nor longer than killWait for one in uninterruptible
+// sleep.
 func killStrays(before map[int]bool, kill func(int, syscall.Signal) error) {
 	kept := map[int]bool{}
 	maps.Copy(kept, before)

@@ -55,8 +55,8 @@ func (t *terminal) attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: t.fd}
 }
 
-// given is called once the command was started, which would inherit an ignored signal. Handing the terminal over from the
-// background raises SIGTTOU, which must not stop us.
+// given is called once the command was started, which would inherit an ignored signal. Handing the terminal over from
+// the background raises SIGTTOU, which must not stop us.
 func (t *terminal) given() {
 	if t != nil {
 		signal.Ignore(syscall.SIGTTOU)
@@ -104,8 +104,8 @@ func (t *terminal) lend(pid int) bool {
 	return true
 }
 
-// suspend stops our own job after the terminal stopped the command, and goes on with it. A job that nobody could continue goes on
-// at once. A command without the terminal was stopped by somebody who will continue it.
+// suspend stops our own job after the terminal stopped the command, and goes on with it. A job that nobody could
+// continue goes on at once. A command without the terminal was stopped by somebody who will continue it.
 func (t *terminal) suspend(pid int) {
 	if t == nil || t.group() != pid {
 		return

@@ -1,9 +1,9 @@
 // Package demo plays on loopback what keep-proxy is for. A bank commits and drops the connection, a script tries
 // again, and the bank's own books tell.
 //
-// The bank and the quote API are servers of package fakes, over real TLS, and count for themselves. The proxy is a process of its
-// own, so that it can be killed. The script knows nothing of keep-proxy. It is sh with curl where both are there, else a client
-// built into the program. Everything is in a temporary folder, which is removed at the end.
+// The bank and the quote API are servers of package fakes, over real TLS, and count for themselves. The proxy is a
+// process of its own, so that it can be killed. The script knows nothing of keep-proxy. It is sh with curl where both
+// are there, else a client built into the program. Everything is in a temporary folder, which is removed at the end.
 //
 // # Failure
 //

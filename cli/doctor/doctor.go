@@ -1,7 +1,7 @@
 // Package doctor examines an installation, and a sandbox from inside.
 //
-// Every examination ends in findings, and changes nothing that lasts. It sends only to the proxy. Targets that must not be
-// reached past it get a TCP connection without a byte.
+// Every examination ends in findings, and changes nothing that lasts. It sends only to the proxy. Targets that must
+// not be reached past it get a TCP connection without a byte.
 //
 // # Failure
 //

@@ -1,9 +1,9 @@
 // Package managed puts one managed run around one command. It keeps the run alive, and ends the command when the run
 // has ended. It finishes the run when the command has ended. Its exit code says what became of both.
 //
-// Failure behaviour: a proxy that can't be asked doesn't end the command, which gets nothing through it meanwhile. The run
-// then ends by its time limit. A run that can't be finished as done is never reported as a success, whatever the command
-// returned.
+// Failure behaviour: a proxy that can't be asked doesn't end the command, which gets nothing through it meanwhile.
+// The run then ends by its time limit. A run that can't be finished as done is never reported as a success, whatever
+// the command returned.
 package managed
 
 import (
@@ -138,8 +138,8 @@ func (s *Session) Finish(ctx context.Context, code int) Verdict {
 	return v
 }
 
-// persist tries again while the API can't be asked: for patience from the first failure on, or until ctx ends. The API's own
-// refusals are answers.
+// persist tries again while the API can't be asked: for patience from the first failure on, or until ctx ends. The
+// API's own refusals are answers.
 func (s *Session) persist(ctx context.Context, try func() error) error {
 	var over time.Time
 	for {

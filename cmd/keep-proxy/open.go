@@ -257,8 +257,8 @@ func fishQuoted(word string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(word) + "'"
 }
 
-// dotenvQuoted writes a value as the common readers of .env files take it. They agree on single quotes. They differ on a
-// backslash in double quotes, so that it is the last resort.
+// dotenvQuoted writes a value as the common readers of .env files take it. They agree on single quotes. They differ
+// on a backslash in double quotes, so that it is the last resort.
 func dotenvQuoted(value string) string {
 	switch {
 	case value == "" || plainWord.MatchString(value):

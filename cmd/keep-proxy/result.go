@@ -17,8 +17,8 @@ import (
 	"keep-proxy/ledger"
 )
 
-// clearResult removes the result of an earlier run, which must not pass for this one's if this one is killed. Where no file can
-// be written no run is opened: its end could not be told.
+// clearResult removes the result of an earlier run, which must not pass for this one's if this one is killed. Where
+// no file can be written no run is opened: its end could not be told.
 func (f *runFlags) clearResult() error {
 	if f.result == "" || stream(f.result) {
 		return nil
@@ -67,8 +67,8 @@ func (f *runFlags) writeResult(v managed.Verdict) error {
 	return nil
 }
 
-// reported is what a run that met err is reported as. What became of an opened run counts for more than an error after its end.
-// With an error nothing is a success.
+// reported is what a run that met err is reported as. What became of an opened run counts for more than an error
+// after its end. With an error nothing is a success.
 func reported(cmd *cobra.Command, v managed.Verdict, err error) (managed.Verdict, error) {
 	switch {
 	case err == nil:
@@ -119,8 +119,8 @@ func stream(name string) bool {
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
-// replaceFile writes a file that only its owner reads, whole or not at all. What can't be replaced, a pipe or a file that is
-// mounted by itself, is written to.
+// replaceFile writes a file that only its owner reads, whole or not at all. What can't be replaced, a pipe or a file
+// that is mounted by itself, is written to.
 func replaceFile(name string, content []byte) error {
 	if stream(name) {
 		return writeInto(name, os.O_APPEND, content)

@@ -53,7 +53,8 @@ func newRoot(s streams) *cobra.Command {
 	return root
 }
 
-// usageArgs makes wrong arguments errors of the command line, in each of the commands. One that doesn't say otherwise takes none.
+// usageArgs makes wrong arguments errors of the command line, in each of the commands. One that doesn't say otherwise
+// takes none.
 func usageArgs(commands []*cobra.Command) {
 	for _, cmd := range commands {
 		usageArgs(cmd.Commands())
@@ -100,8 +101,8 @@ var meaning = []string{
 	"admin", "config", "connector", "data-dir", "item", "operation", "restored", "run", "workflow",
 }
 
-// notEmptied refuses such a flag with an empty value, as a shell gives it for a variable that isn't set. A flag that is left out
-// means something else, such as every item.
+// notEmptied refuses such a flag with an empty value, as a shell gives it for a variable that isn't set. A flag that
+// is left out means something else, such as every item.
 func notEmptied(cmd *cobra.Command, _ []string) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {

@@ -369,8 +369,8 @@ func (o *ownRun) keep(ctx context.Context, a *app.App, w words, flags string) er
 			// One that fails is followed by others. A run that is over stays so.
 			_, _ = c.Heartbeat(ctx, opened.ID, wire.Heartbeat{})
 		case <-ctx.Done():
-			// The item stays open: a sidecar doesn't know what became of the script beside it. A run that isn't ended in time is
-			// taken over at the next start.
+			// The item stays open: a sidecar doesn't know what became of the script beside it. A run that isn't ended
+			// in time is taken over at the next start.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 			defer cancel()
 			_, _ = c.EndRun(ctx, opened.ID, wire.EndRun{Reason: "its sidecar was stopped", Actor: person()})

@@ -13,8 +13,8 @@ import (
 	"keep-proxy/config"
 )
 
-// passwordVariable is of the one key that is a secret and may be written out in its own variable. A command gets a reference to
-// nothing instead: without a value its configuration would have a user without a password.
+// passwordVariable is of the one key that is a secret and may be written out in its own variable. A command gets a
+// reference to nothing instead: without a value its configuration would have a user without a password.
 var (
 	passwordVariable = config.EnvName("proxy.upstream_proxy.password")
 	withheld         = "${env:WITHHELD_FROM_COMMANDS}"
@@ -57,8 +57,8 @@ func childEnvironment(inherited []string, run map[string]string, secrets []strin
 	return out
 }
 
-// otherUser is as whom run starts its command, nil for ourselves. The command can't read what makes an operator, or it isn't
-// started.
+// otherUser is as whom run starts its command, nil for ourselves. The command can't read what makes an operator, or
+// it isn't started.
 func otherUser(name string, h *host) (u *child.User, err error) {
 	if name == "" {
 		return nil, nil //nolint:nilnil // no other user
