@@ -289,7 +289,7 @@ func (c *command) barItem(d DecideItem) (*Item, []Key, error) {
 	if len(skippable) == 0 {
 		return item, nil, nil
 	}
-	// The item forgets what it waited for, so that it can't be let in by an answer to that.
+	// The item forgets its cause, so that an answer to that can't let it in.
 	if err := c.answerCause(item, d); err != nil {
 		return nil, nil, err
 	}

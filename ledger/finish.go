@@ -179,7 +179,7 @@ func (c *command) keepEnd(m *Mutation, d *Dispatch) (*Mutation, *Run, error) {
 	return m, r, err
 }
 
-// closeResends ends resending after a failed resend, or the last one. One that was not sent doesn't count: an
+// closeResends ends resending after a failed resend, or the last one. A resend that was not sent doesn't count. An
 // upstream that can't be reached is no question to a person.
 func (m *Mutation) closeResends(d *Dispatch) {
 	if d.Resend && d.Verdict == VerdictNotSent && m.ResendTries > 0 {
@@ -306,7 +306,7 @@ func (l *Ledger) Park(
 	})
 }
 
-// giveUpInline moves a judged record out of flight.
+// giveUpInline moves a judged record out of in_flight.
 func (c *command) giveUpInline(m *Mutation, d *Dispatch, nextTryAt time.Time, reason string) (*Mutation, *Run, error) {
 	from, mv := m.State, c.at(ActorProxy, reason)
 	m.NextTryAt, m.Reason = nextTryAt, reason

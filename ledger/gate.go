@@ -6,7 +6,7 @@ import "errors"
 type Admission struct {
 	// Open admits the request. A mutation is judged again by its claim.
 	Open bool
-	// Hold says that inline tries are at work on all that stops the request, so that it may wait.
+	// Hold says that the request may wait: inline tries are at work on all mutations that stop it.
 	Hold bool
 	// Problem is "run-aborted", "blocked", "ledger-unavailable", or "credentials" for an unknown token.
 	Problem string

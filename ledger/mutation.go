@@ -270,8 +270,8 @@ type Dispatch struct {
 
 	Wire
 
-	// Prepares says that it has preparing steps, Prepared that what they gave was kept: only then the last is
-	// sent.
+	// Prepares says that it has preparing steps. Prepared says that their results were kept: only then the last step
+	// is sent.
 	Prepares bool `cbor:"26,keyasint,omitempty" json:"prepares,omitempty"`
 	Prepared bool `cbor:"27,keyasint,omitempty" json:"prepared,omitempty"`
 }

@@ -67,7 +67,7 @@ func newStanding(s Store, wall func() time.Time) *standing {
 	return st
 }
 
-// apply takes what a commit changed, and tells those who watch if that may stop something.
+// apply takes the changes of a commit. It tells the watchers if one may stop something.
 func (s *standing) apply(c Changes) {
 	s.mu.Lock()
 	stops := false
