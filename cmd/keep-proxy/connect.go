@@ -122,7 +122,7 @@ func (a *adminFlags) reach(cmd *cobra.Command) (conn *connection, err error) {
 }
 
 // tokenFile is where the operator's token is read from. A variable's file comes first: its token may do less than the
-// operator's. Else it is the proxy's file. Runs that share the proxy of one of them go by its own.
+// operator's. Else it is the proxy's file. Runs that share an embedded proxy use that proxy's file.
 func tokenFile(c config.Config, state *serving.State) string {
 	named := os.Getenv(tokenVariable)
 	switch {
@@ -288,8 +288,8 @@ func (a *adminFlags) embed(ctx context.Context, cmd *cobra.Command, c config.Con
 	return &host{connection: conn, embedded: true, own: own, announced: announced}, nil
 }
 
-// leave ends the use of the proxy. One that this process embeds ends with the last run that joined it, which is told by
-// waits. A person who can't wait ends it, and with it their runs.
+// leave ends the use of the proxy. A proxy of this process ends with the last run that joined it; waits tells the
+// person so. A person who can't wait ends it, and with it their runs.
 func (h *host) leave(ctx context.Context, waits func()) error {
 	h.Client.Close()
 	if h.share == nil {

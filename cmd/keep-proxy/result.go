@@ -17,7 +17,7 @@ import (
 	"keep-proxy/ledger"
 )
 
-// clearResult removes the result of an earlier run, which must not pass for this one's if this one is killed. Where
+// clearResult removes the result of an earlier run. If this run is killed, that must not pass for its result. Where
 // no file can be written no run is opened: its end could not be told.
 func (f *runFlags) clearResult() error {
 	if f.result == "" || stream(f.result) {

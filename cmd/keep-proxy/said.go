@@ -11,8 +11,7 @@ import (
 	"keep-proxy/admin/wire"
 )
 
-// commandsFor are what a person calls, and the flags that they give, for what the API's
-// refusals name.
+// commandsFor replaces what the API's refusals name by commands and flags.
 var commandsFor = strings.NewReplacer(
 	"a new run does so with takeover", "a new run does so with --takeover",
 	"leave attempt out", "leave --attempt out",

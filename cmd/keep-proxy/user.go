@@ -13,8 +13,8 @@ import (
 	"keep-proxy/config"
 )
 
-// passwordVariable is of the one key that is a secret and may be written out in its own variable. A command gets a
-// reference to nothing instead: without a value its configuration would have a user without a password.
+// passwordVariable is the variable of the one secret key that may be written out in a variable. A command gets a
+// reference that names nothing instead. Without a value its configuration would have a user without a password.
 var (
 	passwordVariable = config.EnvName("proxy.upstream_proxy.password")
 	withheld         = "${env:WITHHELD_FROM_COMMANDS}"

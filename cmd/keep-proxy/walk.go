@@ -69,7 +69,7 @@ type walk struct {
 	flags string
 	// reason is that of every decision; empty to ask for it.
 	reason string
-	// terminal says that lines come from one, which cuts those that are too long.
+	// terminal says that lines come from a terminal, which cuts long ones.
 	terminal bool
 }
 
