@@ -255,7 +255,7 @@ func (p *Process) Signal(sig syscall.Signal) {
 // SIGKILL. It returns when they are gone, and may be called more than once.
 func (p *Process) Stop() {
 	p.stop.Do(func() {
-		// Each is asked once: to some a second signal says that it hurries.
+		// Each is asked once: some programs hurry on a second signal.
 		for _, pid := range append(p.outside(), -p.pid) {
 			_ = syscall.Kill(pid, syscall.SIGTERM)
 			// A stopped process would not see the signal.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is the controlling terminal, which a command can be lent; nil for none.
+// terminal is the controlling terminal, which can be handed to a command; nil for none.
 type terminal struct {
 	fd  int
 	own int // our own process group

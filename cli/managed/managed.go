@@ -1,9 +1,9 @@
 // Package managed puts one managed run around one command. It keeps the run alive, and ends the command when the run
 // has ended. It finishes the run when the command has ended. Its exit code says what became of both.
 //
-// Failure behaviour: a proxy that can't be asked doesn't end the command, which gets nothing through it meanwhile.
-// The run then ends by its time limit. A run that can't be finished as done is never reported as a success, whatever
-// the command returned.
+// Failure behaviour: a proxy that can't be asked doesn't end the command. Meanwhile nothing goes through it, and the
+// run ends by its time limit. A run that can't be finished as done is never reported as a success. The command's own
+// code doesn't change that.
 package managed
 
 import (
@@ -102,8 +102,7 @@ func (s *Session) read(ctx context.Context) error {
 	return s.call(ctx, func(ctx context.Context) (*wire.Run, error) { return s.API.Run(ctx, s.Run.ID) })
 }
 
-// call asks once, in bounded time and whoever hurries, and keeps the run that comes
-// back.
+// call asks once, in bounded time, and keeps the run that comes back. The end of ctx doesn't end it.
 func (s *Session) call(ctx context.Context, ask func(context.Context) (*wire.Run, error)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
@@ -163,8 +162,8 @@ func (s *Session) persist(ctx context.Context, try func() error) error {
 // errOver says that the run had ended before it could be finished.
 var errOver = errors.New("the run is over")
 
-// finish reports the command's outcome. A command that failed leaves what it was
-// sending: that is waited for, since it may become unknown.
+// finish reports the command's outcome. A failed command may leave a sending, which is waited for: it may become
+// unknown.
 func (s *Session) finish(ctx context.Context, code int) error {
 	if code != 0 {
 		if err := s.awaitSending(ctx); err != nil {
