@@ -13,9 +13,9 @@ import (
 // auditParameters choose what is exported.
 var auditParameters = []parameter{{"run", "only what this run did, with its records"}}
 
-// sendAudit answers GET /v1/audit with the history, one JSON object a line. Of one run, the run and
-// its records come first. The last line counts what came, so that an export which was cut doesn't pass
-// for a whole one. Contents are named by their digests.
+// sendAudit answers GET /v1/audit with the history, one JSON object a line. Of one run, the run and its records come
+// first. The last line counts what came. So a cut export can't pass for a whole one. Contents are named by their
+// digests.
 func sendAudit(s *Server, w http.ResponseWriter, r *http.Request) error {
 	run := r.URL.Query().Get("run")
 	records, mutations, err := s.runRecords(r.Context(), run)

@@ -32,8 +32,7 @@ func sendEvents(s *Server, w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// unlessEnded drops the error of a stream whose caller has gone or whose server
-// stops: that is its ordinary end.
+// unlessEnded drops a stream's error once its caller has gone or the server stops. That is its ordinary end.
 func unlessEnded(ctx context.Context, err error) error {
 	select {
 	case <-ctx.Done():

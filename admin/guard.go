@@ -12,11 +12,11 @@ import (
 
 // guard refuses, before anything of a request is looked at:
 //
-//  1. a request that takes this server for a proxy (421 misdirected);
-//  2. over TCP, a Host field that isn't this server's (421 misdirected), as that of a page
-//     whose name was made to point here;
-//  3. a request that a browser sent for a page (403 browser). It has an Origin field, or a
-//     Sec-Fetch-Site field that doesn't say that a person typed the address.
+//  1. A request that takes this server for a proxy (421 misdirected).
+//  2. Over TCP, a Host field that isn't this server's (421 misdirected). A page whose name was made to point here has
+//     one.
+//  3. A request that a browser sent for a page (403 browser). It has an Origin field, or a Sec-Fetch-Site field that
+//     doesn't say that a person typed the address.
 func (s *Server) guard(r *http.Request) *wire.Problem {
 	if r.URL.IsAbs() || r.Method == http.MethodConnect {
 		return refuse("misdirected", "This is the admin API, not the proxy; see proxy_url of an opened run.")

@@ -33,9 +33,8 @@ func Listen(address string) (net.Listener, error) {
 	return ln, nil
 }
 
-// ListenOpenly opens host:port, which others may reach, or unix:/path. A socket's mode is 0600. One
-// that nobody listens on any more is replaced; any other file in its place is not. key is the
-// configuration's, for errors.
+// ListenOpenly opens host:port, which others may reach, or unix:/path. A socket's mode is 0600. A socket that nobody
+// listens on any more is replaced; any other file in its place is not. The configuration's key is for errors.
 func ListenOpenly(key, address string) (net.Listener, error) {
 	// Opening a listener doesn't wait for anything that could be cancelled.
 	ctx, network := context.Background(), "tcp"

@@ -61,8 +61,8 @@ func refuse(name, detail string, args ...any) *wire.Problem {
 	}
 }
 
-// BadRequest is a 400 with one fault. where is a JSON Pointer into the body, "query:NAME" or
-// "header:NAME"; how may be empty.
+// BadRequest is a 400 with one fault. It names where: a JSON Pointer into the body, "query:NAME" or "header:NAME".
+// The advice how may be empty.
 func BadRequest(where, what, how string) error {
 	return badRequest([]wire.Fault{{Where: where, What: what, How: how}})
 }

@@ -53,9 +53,9 @@ var (
 	}
 )
 
-// checkQuery refuses parameters that the route doesn't take, repeated ones but for state, and what
-// can't be read. net/url leaves that out in silence. A listing without its filter would tell of
-// everything as if it were asked for.
+// checkQuery refuses parameters that the route doesn't take, repeated ones but for state, and what can't be read. The
+// package net/url leaves that out in silence. A listing without its filter would tell of everything as if it were
+// asked for.
 func (rt route) checkQuery(raw string) error {
 	q, err := url.ParseQuery(raw)
 	if err != nil {

@@ -9,14 +9,13 @@ import (
 	"keep-proxy/ledger"
 )
 
-// route is one row of the API: what it is called by, who may, what goes in and
-// out. The server and the OpenAPI document are both made from it.
+// route is one row of the API: its name, its roles, its input and its output. The server and the OpenAPI document are
+// both made from it.
 type route struct {
 	method string
 	// path is a pattern of net/http; "{id}" is a parameter.
 	path string
-	// roles are those of which a token must have one. Under /v1 none of them means
-	// nobody; elsewhere no token is asked for.
+	// A token must have one of roles. Without any, nobody may under /v1; elsewhere no token is asked for.
 	roles []Role
 	// id is the operation's id, summary one sentence.
 	id, summary string

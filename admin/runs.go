@@ -42,10 +42,10 @@ const (
 
 // retryOf says whether a run that is over makes sense again:
 //
-//  1. finished, or waiting for a person: no;
-//  2. stopped on an unknown outcome: yes; it is refused until that is known;
-//  3. reported as failed by its host: the host knows;
-//  4. aborted: what is transient passes, everything else has to be repaired.
+//  1. Finished, or waiting for a person: no.
+//  2. Stopped on an unknown outcome: yes. It is refused until that is known.
+//  3. Reported as failed by its host: the host knows.
+//  4. Aborted: what is transient passes, everything else has to be repaired.
 func retryOf(r *ledger.Run) string {
 	switch {
 	case !r.State.Ended():

@@ -72,7 +72,7 @@ type Counts struct {
 	Unresolved map[ledger.State]int
 	// Escalations counts the mutations that a person is asked about by the kind of question.
 	Escalations map[string]int
-	// Stopped counts the scopes that stand still by what they are: workflow, item or mutation.
+	// Stopped counts the stopped scopes by kind: workflow, item or mutation.
 	Stopped map[ledger.BlockScope]int
 	// Waiting counts the items that wait for a person.
 	Waiting int

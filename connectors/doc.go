@@ -4,9 +4,9 @@
 //
 // # Failure
 //
-// Nothing is checked here. A bundled file that doesn't load is a finding of rules, under
-// the name bundled:NAME.yaml, and keeps the program from starting like any other; tests
-// load all of them, and run their cases, before they are released.
+// Nothing is checked here. A bundled file that doesn't load is a finding of rules, under the name bundled:NAME.yaml.
+// Like any other it keeps the program from starting. Tests load all of them, and run their cases, before they are
+// released.
 package connectors
 
 import (

@@ -9,15 +9,15 @@ import (
 // Claim decides whether a mutation may be sent, and records the dispatch durably before it returns. It
 // takes these steps in one transaction:
 //
-//  0. the record under each version of the rule that the item has; without a key for one → stale;
-//  1. the run is over, or its time limit or grace is → run-aborted;
-//  2. the item is done or skipped → item-done; waits for a person → item-attention; has another
-//     attempt → attempt;
-//  3. the run makes no mutation → read-only-run; has made its only one → one-mutation; is failing,
-//     and this isn't the payload that failed → run-aborted;
-//  4. an unresolved mutation stops the scope → blocked, and a managed run that won't wait is over;
-//  5. two records fit → ambiguous-record; none → drift, or sent; else as docs/semantics.md §2
-//     (repeats) and §7 (replays) say.
+//  0. The record is looked for under each version of the rule that the item has. Without a key for one → stale.
+//  1. The run is over, or its time limit or grace is → run-aborted.
+//  2. The item is done or skipped → item-done. It waits for a person → item-attention. It has another attempt →
+//     attempt.
+//  3. The run makes no mutation → read-only-run. It has made its only one → one-mutation. It is failing, and this
+//     isn't the payload that failed → run-aborted.
+//  4. An unresolved mutation stops the scope → blocked. A managed run that won't wait is over.
+//  5. Two records fit → ambiguous-record. None fits → drift, or sent. One fits → as docs/semantics.md §2 (repeats)
+//     and §7 (replays) say.
 //
 // A refusal is no error. After an error nothing may be sent: ErrInvalid for a wrong claim, ErrNotFound
 // for an unknown run, or the Store's.
@@ -273,9 +273,9 @@ func (c *claiming) endWith(out *Claimed, state RunState, class Class) (*Claimed,
 	return out, c.takeAgain()
 }
 
-// Join decides about a request that waited for somebody else's sending or replay of the mutation. It refuses
-// what Claim refuses because of run, item or repeat; it uses the run and takes the item as Claim does.
-// DecideJoin says that the request may have the answer. Nothing is ever dispatched. Errors are as for Claim.
+// Join decides about a request that waited for somebody else's sending or replay of the mutation. It refuses what
+// Claim refuses because of run, item or repeat. It uses the run and takes the item as Claim does. DecideJoin says
+// that the request may have the answer. Nothing is ever dispatched. Errors are as for Claim.
 func (l *Ledger) Join(ctx context.Context, q Claim) (Claimed, error) {
 	return l.claiming(ctx, &q, (*claiming).join)
 }

@@ -10,8 +10,7 @@ import (
 // Clone returns a copy of m that shares nothing with it. A nil record is nil.
 func (m *Mutation) Clone() *Mutation { return m.CloneAfter(nil) }
 
-// CloneAfter is Clone for the next version of old (or nil). It shares with old what is the same of identity
-// and
+// CloneAfter is Clone for the next version of old (or nil). It shares with old what is the same of identity and
 // fields, which nobody may change.
 func (m *Mutation) CloneAfter(old *Mutation) *Mutation {
 	c := m.Draft()

@@ -55,9 +55,9 @@ const skipStep = 32
 
 // DecideItem carries out a decision on an item. What is so already stays unchanged.
 //
-// It answers ErrInvalid, ErrNotFound, ErrVersion, ErrAttempt for another attempt than the current one,
-// ErrItemBusy while a run of it goes on, ErrItemUnsettled while a mutation of it is unresolved, watching
-// or in flight, and ErrItemState if its state doesn't allow it.
+// It answers ErrInvalid, ErrNotFound or ErrVersion, and ErrAttempt for another attempt than the current one.
+// ErrItemBusy: a run of it goes on. ErrItemUnsettled: a mutation of it is unresolved, watching or in flight.
+// ErrItemState: its state doesn't allow the decision.
 //
 // WithMutations takes several commands. From the first on the item admits neither run nor claim. After a
 // crash in the middle it waits for a person, who can repeat the decision.
@@ -175,8 +175,8 @@ func (c *command) freeItem(d DecideItem) (*Item, error) {
 	return c.Item(d.Workflow, d.Item)
 }
 
-// answers reports whether the decision answers a question that made the item wait. A drift, or a world that
-// disagrees, is answered only by leaving the item out or doing it anew: else it can come up again.
+// answers reports whether the decision answers a question that made the item wait. Only ItemSkip and ItemNewAttempt
+// answer a drift, or a world that disagrees. After any other decision it can come up again.
 func (d DecideItem) answers(kind string) bool {
 	over := d.Action == ItemSkip || d.Action == ItemNewAttempt
 	return kind == EscalationMismatch || over && (kind == EscalationDrift || kind == EscalationVerify)
@@ -289,7 +289,7 @@ func (c *command) barItem(d DecideItem) (*Item, []Key, error) {
 	if len(skippable) == 0 {
 		return item, nil, nil
 	}
-	// The item forgets what it waited for, so that it can't be let in by an answer to that.
+	// The item forgets its cause, so that an answer to that can't let it in.
 	if err := c.answerCause(item, d); err != nil {
 		return nil, nil, err
 	}

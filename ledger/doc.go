@@ -1,11 +1,9 @@
 // Package ledger is the durable record of every mutation that keep-proxy carries.
 //
-// It holds the words of docs/semantics.md as types: mutation states and the one
-// transition table that moves them (State, Next), the records (Mutation,
-// Dispatch, Observation, Run, Item, Escalation, Event), the keys by which a
-// mutation is known (MutationKey, VendorKey, Marker), and the commands that change
-// them (Claim, MarkCommitted, Finish, Park, Resend, Redispatch, Observe, Resolve, RunObligation, OpenRun,
-// FinishRun, Recover and so on). docs/states.md draws the table.
+// It holds the words of docs/semantics.md as types. State and Next are the mutation states and their one transition
+// table, drawn in docs/states.md. The records are Mutation, Dispatch, Observation, Run, Item, Escalation and Event. A
+// mutation is known by its keys: MutationKey, VendorKey, Marker. The commands that change records are methods of
+// Ledger: Claim, Finish, Observe, Resolve, OpenRun, Recover and so on.
 //
 // What decides is pure and can be asked without a store: Next, Admit, Settled,
 // Deniable, ResendOpen, NaturalOpen, RedispatchOpen, WindowOpen and OpenActions.
@@ -17,11 +15,9 @@
 //
 // # What is durable when
 //
-// A method of Ledger that returns nil has been synced to stable storage, with
-// the record, its events, its run and item, and its queue entries in one
-// transaction. The exceptions are Deliver, Refuse and Replayed, which are
-// appended without waiting: a delivery that is not known to be durable counts
-// as not delivered.
+// When a method of Ledger returns nil, its change has been synced to stable storage. The record, its events, its run
+// and item, and its queue entries change in one transaction. Deliver, Refuse and Replayed are the exceptions: they
+// are appended without waiting. A delivery that is not known to be durable counts as not delivered.
 //
 // # Failure
 //

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Drift says what follows if a re-run claims a new identity of an operation before it asked for what an
-// earlier run did. The zero value is read as DriftWarn.
+// Drift says what follows if a re-run drifts. It drifts if it claims a new identity of an operation before it asked
+// for an earlier run's mutations. The zero value is read as DriftWarn.
 type Drift string
 
 const (
@@ -71,8 +71,8 @@ func (c *claiming) steady(operation string) {
 	}
 }
 
-// unasked are mutations of the operation, applied by an earlier run, that this run has not asked for.
-// complete says that their number can't grow.
+// unasked lists the operation's mutations that an earlier run applied and this run has not asked for. If complete,
+// their number can't grow.
 func (c *claiming) unasked() (list []*Mutation, complete bool, err error) {
 	if c.item.noMutations() {
 		return nil, true, nil
@@ -199,8 +199,8 @@ type answer struct {
 	key Key
 }
 
-// Answering notes that the run is being answered with another run's mutation, until Deliver: what it asks
-// for next comes after that.
+// Answering notes, until Deliver, that the run is being answered with another run's mutation. What the run asks for
+// next comes after that.
 func (l *Ledger) Answering(run string, key Key) {
 	l.answers.Store(answer{run, key}, true)
 }

@@ -75,8 +75,8 @@ func (l *Ledger) EndRun(ctx context.Context, id string, class Class, reason, act
 	})
 }
 
-// RefuseRun ends a managed run of which a request was refused because of a stop: what it saw of the world has
-// a hole in it. cause is the ID of the mutation that stops. A run that has ended is returned as it is.
+// RefuseRun ends a managed run after one of its requests was refused because of a stop. What the run saw of the world
+// is incomplete. The ID of the mutation that stops is cause. A run that has ended is returned as it is.
 func (l *Ledger) RefuseRun(ctx context.Context, id, why, cause string) (*Run, error) {
 	return l.onRun(ctx, id, func(c *command, r *Run) error { return c.refuse(r, why, cause) })
 }
@@ -106,9 +106,9 @@ type failure struct {
 
 // fail makes r meet a definite failure:
 //
-//  1. on_failure return: the script is told, and the run goes on;
-//  2. transient or 401: the run is failing for a grace that nothing extends;
-//  3. else, or without grace: the run is aborted and the item failed.
+//  1. With on_failure return the script is told, and the run goes on.
+//  2. After a transient failure or a 401 the run is failing, for a grace that nothing extends.
+//  3. Any other failure, or one after the grace, aborts the run and fails the item.
 func (c *command) fail(r *Run, f failure) error {
 	if r.OnFailure == FailureReturn {
 		return nil
@@ -210,8 +210,8 @@ func (c *command) escalateGrace(r *Run) error {
 	return c.store(m, m.State, "escalated", mv, "", "")
 }
 
-// ExpireRuns ends the runs whose time limit or grace is over, goes on with those whose finishing was
-// interrupted, and returns how many. What failed is tried again by the next call; its errors are joined.
+// ExpireRuns ends the runs whose time limit or grace is over. It goes on with those whose finishing was interrupted.
+// It returns the number of both. What failed is tried again by the next call; its errors are joined.
 func (l *Ledger) ExpireRuns(ctx context.Context) (int, error) {
 	running, err := l.Running()
 	if err != nil {

@@ -49,8 +49,8 @@ const (
 // PersonActor names a person in an event.
 func PersonActor(name string) string { return "person:" + name }
 
-// Deliver notes, without waiting, that the answer of m reached the run whole; what isn't durable counts as not
-// delivered. clientKey is the digest of the client's own Idempotency-Key, "" without one.
+// Deliver notes, without waiting, that the answer of m reached the run whole. What isn't durable counts as not
+// delivered. The digest of the client's own Idempotency-Key is clientKey, "" without one.
 func (l *Ledger) Deliver(run string, m *Mutation, clientKey string) {
 	if run == "" {
 		return

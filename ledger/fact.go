@@ -42,9 +42,8 @@ const (
 	FactEscalated
 	// FactRedispatch: it may be sent again by itself, see RedispatchOpen.
 	FactRedispatch
-	// FactUnsent: nothing was kept of the newest dispatch's first steps, so that the last one was not sent,
-	// and
-	// no earlier dispatch is unresolved.
+	// FactUnsent: nothing was kept of the newest dispatch's first steps, so the last one was not sent. No earlier
+	// dispatch is unresolved.
 	FactUnsent
 
 	// factEnd is one past the last fact.

@@ -47,11 +47,11 @@ func (c *command) fenced(key Key, dispatchID string) (*Mutation, *Dispatch, erro
 
 // Finish records the end of a dispatch, and moves record and run by the table:
 //
-//  1. a success with its whole answer ends the record as applied, of an older dispatch too; while a newer
-//     one is in flight it makes it committed;
-//  2. a success without its answer makes it committed, and asks for the result;
-//  3. any other verdict of an older dispatch is recorded only;
-//  4. while an earlier dispatch is unresolved, a failure leaves it unknown.
+//  1. A success with its whole answer makes the record applied, also if it is an older dispatch's. While a newer
+//     dispatch is in flight, it makes the record committed.
+//  2. A success without its answer makes the record committed, and asks for the result.
+//  3. Any other verdict of an older dispatch is recorded only.
+//  4. While an earlier dispatch is unresolved, a failure leaves the record unknown.
 //
 // Only the dispatch's process may finish it, once; but a success may follow an uncertain end.
 func (l *Ledger) Finish(ctx context.Context, f Finish) (Finished, error) {
@@ -179,7 +179,7 @@ func (c *command) keepEnd(m *Mutation, d *Dispatch) (*Mutation, *Run, error) {
 	return m, r, err
 }
 
-// closeResends ends resending after a failed resend, or the last one. One that was not sent doesn't count: an
+// closeResends ends resending after a failed resend, or the last one. A resend that was not sent doesn't count. An
 // upstream that can't be reached is no question to a person.
 func (m *Mutation) closeResends(d *Dispatch) {
 	if d.Resend && d.Verdict == VerdictNotSent && m.ResendTries > 0 {
@@ -284,10 +284,9 @@ func (c *command) runOf(id string) (*Run, error) {
 	return found(c.Run(id))
 }
 
-// Park ends the inline try of a judged record without an outcome: it becomes needs_reconcile (due at
-// nextTryAt), indeterminate, or applied without a result. Unless it is applied, its run is paused. dispatchID
-// is
-// the newest dispatch. A record that is not in flight is returned as it is.
+// Park ends the inline try of a judged record without an outcome. The record becomes needs_reconcile (due at
+// nextTryAt), indeterminate, or applied without a result. Unless it is applied, its run is paused. The newest
+// dispatch is dispatchID. A record that is not in flight is returned as it is.
 func (l *Ledger) Park(
 	ctx context.Context, key Key, dispatchID string, nextTryAt time.Time, reason string,
 ) (Finished, error) {
@@ -307,7 +306,7 @@ func (l *Ledger) Park(
 	})
 }
 
-// giveUpInline moves a judged record out of flight.
+// giveUpInline moves a judged record out of in_flight.
 func (c *command) giveUpInline(m *Mutation, d *Dispatch, nextTryAt time.Time, reason string) (*Mutation, *Run, error) {
 	from, mv := m.State, c.at(ActorProxy, reason)
 	m.NextTryAt, m.Reason = nextTryAt, reason

@@ -16,10 +16,10 @@ const (
 // FinishRun ends a run as its host reports it. The same outcome again returns the run as it is. Any other run
 // that has ended answers ErrRunEnded.
 //
-// Done is ErrRunUnfinished unless the run is running and its mutations are applied, skipped, or failed with
-// the answer delivered (on_failure return, 307, 308). It closes the item too, unless keepOpen is set or a
-// person is asked there; then no mutation of the item may be unresolved, watching or in flight. A run of many
-// items takes several commands.
+// Done needs a running run, whose mutations are applied, skipped, or failed with the answer delivered (on_failure
+// return, 307, 308). Any other run answers ErrRunUnfinished. Done closes the item too, unless keepOpen is set or a
+// person is asked there. Without keepOpen no mutation of the item may be unresolved, watching or in flight. A run of
+// many items takes several commands.
 //
 // Failed aborts the run, and the item becomes failed, but those of many stay open. A run that is failing is
 // aborted by what it failed by. What the run is over by, unrecorded, comes first.

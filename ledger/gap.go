@@ -243,8 +243,7 @@ func (l *Ledger) lastKnown(ctx context.Context) (last time.Time, err error) {
 	return last, err
 }
 
-// MarkGaps ends the runs of before a new gap, and adds to unresolved mutations what may have been sent in it.
-// It
+// MarkGaps ends the runs of before a new gap. It adds to unresolved mutations what may have been sent in the gap. It
 // runs before Recover, at each start, and goes on where it was cut short.
 func (l *Ledger) MarkGaps(ctx context.Context) error {
 	var gaps []Gap
@@ -309,8 +308,8 @@ func all[T any](f Filter, list func(Filter) (Page[T], error)) (out []T, err erro
 	}
 }
 
-// markSent adds the sending that may have been made in g to an unresolved record, and takes a failed one out
-// of the queue. An undo stays there: that it may have been sent is seen when its turn comes.
+// markSent adds the sending that may have been made in g to an unresolved record. It takes a failed record out of the
+// queue. An undo stays there: that it may have been sent is seen when its turn comes.
 func (c *command) markSent(key Key, g *Gap) error {
 	m, err := c.Mutation(key)
 	if err != nil || m.knownSince(g) {
@@ -340,8 +339,8 @@ type ConfirmGap struct {
 	Workflow, Item, Actor, Reason string
 }
 
-// ConfirmGaps ends the effect of gaps in a scope, lets in the items that an accepted loss held, and returns
-// how many. Mutations that are asked about because of a gap stay so.
+// ConfirmGaps ends the effect of gaps in a scope. It opens the items that an accepted loss held, and returns how
+// many. Mutations that are asked about because of a gap stay so.
 func (l *Ledger) ConfirmGaps(ctx context.Context, q ConfirmGap) (released int, err error) {
 	var e InvalidError
 	e.decided(q.Actor, q.Reason)

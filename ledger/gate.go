@@ -6,7 +6,7 @@ import "errors"
 type Admission struct {
 	// Open admits the request. A mutation is judged again by its claim.
 	Open bool
-	// Hold says that inline tries are at work on all that stops the request, so that it may wait.
+	// Hold says that the request may wait: inline tries are at work on all mutations that stop it.
 	Hold bool
 	// Problem is "run-aborted", "blocked", "ledger-unavailable", or "credentials" for an unknown token.
 	Problem string
@@ -33,11 +33,9 @@ func (b *Blocker) stops(workflow, item string) bool {
 	}
 }
 
-// Admit decides whether a request of the run may pass. A run that has ended or is being finished is refused,
-// and
-// so is the zero Run. An unresolved mutation stops its block scope; the request may be held if inline tries
-// are
-// at work on all of these.
+// Admit decides whether a request of the run may pass. A run that has ended or is being finished is refused, and so
+// is the zero Run. An unresolved mutation stops its block scope. The request may be held if inline tries are at work
+// on all mutations that stop it.
 func Admit(run Run, blockers []Blocker) Admission {
 	if run.State.Ended() {
 		return Admission{Problem: "run-aborted", Run: run}

@@ -139,7 +139,7 @@ const (
 const minVendorKey = 20
 
 // VendorKey derives the API's own idempotency key from mutation and generation alone. A longer key is cut to
-// maxLength, if that isn't 0; a limit below 20, or one that would cut a UUID, is an error.
+// maxLength, if that isn't 0. A limit below 20 is an error, and so is one that would cut a UUID.
 func VendorKey(k Key, generation int, format string, maxLength int) (string, error) {
 	var room [64]byte
 	buf := append(append(room[:0], "keep/v1 vendor key\x00"...), k[:]...)

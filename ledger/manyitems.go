@@ -85,8 +85,8 @@ func (c *command) failItemOf(r *Run, e ending, key *Key) error {
 	return c.putItem(item)
 }
 
-// finishMany finishes a run of many items: it claims nothing any more, its mutations are looked at, and its
-// items are closed, a few at a time. Whatever ends that, ExpireRuns goes on with it.
+// finishMany finishes a run of many items. It keeps the run from claiming, looks at its mutations, and closes its
+// items, a few at a time. Whatever interrupts that, ExpireRuns goes on with it.
 func (l *Ledger) finishMany(ctx context.Context, id string, keepOpen bool) (*Run, error) {
 	r, err := l.closeClaims(ctx, id, keepOpen)
 	if err != nil || r.State == RunFinished {

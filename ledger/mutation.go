@@ -78,8 +78,8 @@ type Result struct {
 	Trailer Header `cbor:"5,keyasint,omitempty" json:"trailers,omitempty"`
 }
 
-// Policy is what rule and configuration said at the last claim, or more careful since (Caution): it moves the
-// record on without the rule.
+// Policy is what rule and configuration said at the last claim, or more careful since (Caution). It moves the record
+// on without the rule.
 type Policy struct {
 	// Reconciler says that a strategy other than none exists.
 	Reconciler bool `cbor:"1,keyasint" json:"reconciler"`
@@ -97,9 +97,8 @@ type Policy struct {
 	Settle        time.Duration `cbor:"9,keyasint"           json:"settle"`
 	Confirmations int           `cbor:"10,keyasint"          json:"absent_confirmations"`
 	Spacing       time.Duration `cbor:"11,keyasint"          json:"absent_spacing"`
-	// MaxDispatches is how often it is sent before an absence no longer sends it again by itself, without
-	// resends
-	// (default DefaultMaxDispatches).
+	// MaxDispatches is the number of sendings, without resends, after which an absence no longer queues another. The
+	// default is DefaultMaxDispatches.
 	MaxDispatches int `cbor:"12,keyasint,omitempty" json:"max_dispatches,omitempty"`
 	// WatchEvery, WatchMax and WatchClass say how a 202 is followed, and the class of its failure.
 	WatchEvery time.Duration `cbor:"13,keyasint,omitempty" json:"watch_every,omitempty"`
@@ -212,7 +211,7 @@ type Outcome struct {
 	Obligations []Key `cbor:"47,keyasint,omitempty" json:"obligations,omitempty"`
 }
 
-// Asking is how far the runner is: when it asks or sends next, how often it did, and what was seen.
+// Asking says when the runner asks or sends next, how often it did, and what was seen.
 type Asking struct {
 	// NextTryAt is when the runner is due (Queued only).
 	NextTryAt time.Time `cbor:"30,keyasint,omitzero" json:"next_try_at,omitzero"`
@@ -271,8 +270,8 @@ type Dispatch struct {
 
 	Wire
 
-	// Prepares says that it has preparing steps, Prepared that what they gave was kept: only then the last is
-	// sent.
+	// Prepares says that it has preparing steps. Prepared says that their results were kept: only then the last step
+	// is sent.
 	Prepares bool `cbor:"26,keyasint,omitempty" json:"prepares,omitempty"`
 	Prepared bool `cbor:"27,keyasint,omitempty" json:"prepared,omitempty"`
 }
@@ -348,9 +347,8 @@ type Observation struct {
 	Voided bool `cbor:"9,keyasint,omitempty" json:"voided,omitempty"`
 }
 
-// Unresolved reports whether the outcome is unknown, so that it stops its block scope. A watching record
-// isn't,
-// nor is one in flight before a dispatch ended uncertain, lost its answer or its owner.
+// Unresolved reports whether the outcome is unknown, so that it stops its block scope. A watching record isn't, nor
+// is one in flight before a dispatch ended uncertain, lost its answer or its owner.
 func (m *Mutation) Unresolved() bool {
 	switch m.State {
 	case NeedsReconcile, Indeterminate:

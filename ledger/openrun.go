@@ -25,10 +25,9 @@ const (
 	IfDoneRead IfDone = "run"
 )
 
-// OpenRun opens a managed run, and its item if there is none, or it failed. It answers ErrInvalid, ErrAttempt
-// for
-// another attempt than the current one, ErrItemDone, ErrItemAttention, ErrItemBusy (unless Takeover ends that
-// run), and a *BlockedError while an unresolved mutation stops the scope.
+// OpenRun opens a managed run, and its item if there is none, or it failed. It answers ErrInvalid, ErrItemDone or
+// ErrItemAttention, and ErrAttempt for another attempt than the current one. ErrItemBusy: a run of the item goes on,
+// and Takeover doesn't end it. A *BlockedError: an unresolved mutation stops the scope.
 func (l *Ledger) OpenRun(ctx context.Context, o OpenRun) (*Run, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -157,8 +156,8 @@ func (c *command) admitItem(o OpenRun) (*Item, error) {
 	return item, nil
 }
 
-// admitScope refuses a run whose scope is stopped. After an unknown of a once run no other once run of the
-// workflow starts: its item would be a new one, and the same work be done again.
+// admitScope refuses a run whose scope is stopped. After an unknown of a once run no other once run of the workflow
+// starts. Its item would be a new one, and the same work be done again.
 func (c *command) admitScope(o OpenRun) error {
 	all, err := c.blockers(o.Workflow)
 	if err != nil {

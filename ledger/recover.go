@@ -17,9 +17,9 @@ type RecoverCounts struct {
 // recoverBatch is how many records one transaction moves; where they are too long for it, fewer.
 const recoverBatch = 64
 
-// Recover moves on every record in flight whose owner is lost, another process: to needs_reconcile (due at
-// nextTryAt), indeterminate without a reconciler, applied if success is known, or failed if it was not sent.
-// Nothing is sent again, and their runs are paused. It runs before the listener opens; after an error nothing
+// Recover moves on every record in flight whose owner, another process, is lost. It becomes needs_reconcile (due at
+// nextTryAt), or indeterminate without a reconciler. It becomes applied if success is known, or failed if it was not
+// sent. Nothing is sent again, and their runs are paused. It runs before the listener opens. After an error nothing
 // may be sent.
 func (l *Ledger) Recover(ctx context.Context, nextTryAt func(*Mutation) time.Time) (RecoverCounts, error) {
 	var total RecoverCounts

@@ -8,9 +8,8 @@ import (
 // DefaultMaxDispatches is the policy's number where it is missing.
 const DefaultMaxDispatches = 2
 
-// RedispatchOpen reports whether an absence lets m be sent again by itself: the rule says redispatch, and it
-// was
-// sent fewer than max_dispatches times, without resends. An undo is sent as often as Undo.Allowed says.
+// RedispatchOpen reports whether an absence lets m be sent again by itself. The rule says redispatch, and it was sent
+// fewer than max_dispatches times, without resends. An undo is sent as often as Undo.Allowed says.
 func RedispatchOpen(m *Mutation) bool {
 	if m.Undo != nil {
 		return m.Undo.Sent < m.Undo.Allowed
@@ -55,12 +54,12 @@ func (m *Mutation) escalateRedispatch(mv move) {
 // Redispatch records the sending that a believed absence queued, before it is sent. The gate of the same
 // transaction looks at item and workflow; the run is over:
 //
-//  1. the item takes no mutation or has another attempt, the open generation carried another payload,
-//     or an absence leads to less by the settings of now: it leaves the queue, and stays failed. An undo
-//     is owed whatever became of its item;
-//  2. the scope is stopped, a newer effect is to be undone first, or what is undone may still take
-//     effect: asked again at NextTryAt;
-//  3. else it is in flight under the same vendor key, and the caller's to send, once.
+//  1. It leaves the queue, and stays failed, if the item takes no mutation or has another attempt. So it does if the
+//     open generation carried another payload. So it does if an absence leads to less by the settings of now. An undo
+//     is owed whatever became of its item.
+//  2. It is asked again at NextTryAt if the scope is stopped, or a newer effect is to be undone first. So it is if
+//     what is undone may still take effect.
+//  3. Else it is in flight under the same vendor key. The caller sends it, once.
 //
 // Without a dispatch nothing may be sent. ErrVersion if the record moved, ErrNotAllowed if it isn't queued.
 func (l *Ledger) Redispatch(ctx context.Context, r Redispatch) (*Mutation, *Dispatch, error) {
@@ -76,9 +75,8 @@ func (l *Ledger) Redispatch(ctx context.Context, r Redispatch) (*Mutation, *Disp
 	return m, m.Current(), nil
 }
 
-// CallOffRedispatch takes a record out of the queue that can't be sent, and tells a person. With a time it is
-// put
-// off instead, unless it waited for longer than MaxAge. Errors are as for Redispatch.
+// CallOffRedispatch takes a record out of the queue that can't be sent, and tells a person. With a time it is put off
+// instead, unless it waited for longer than MaxAge. Errors are as for Redispatch.
 func (l *Ledger) CallOffRedispatch(ctx context.Context, key Key, version int64, until time.Time, reason string) (*Mutation, error) {
 	return evaluate(ctx, l, func(c *command) (*Mutation, error) {
 		m, err := c.queued(key, version)

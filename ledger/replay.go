@@ -49,9 +49,9 @@ func blockerOf(m *Mutation) Blocker {
 	}
 }
 
-// repeated reports whether this run asks a second time for what it was answered, or is being answered. It
-// doesn't with the same client Idempotency-Key, by a rule with repeat: replay, or when the earlier caller has
-// gone or was another run's.
+// repeated reports whether this run asks a second time for what it was answered, or is being answered. It doesn't
+// with the same client Idempotency-Key, or by a rule with repeat: replay. It doesn't if the earlier caller has gone
+// or was another run's.
 func (c *claiming) repeated() (bool, error) {
 	if c.run == nil || c.q.RepeatReplay {
 		return false, nil
@@ -236,9 +236,8 @@ func (c *claiming) dispatch() (*Claimed, error) {
 	return &Claimed{Decision: DecideDispatch, Dispatch: &d, Drift: c.drifted}, c.useRun(true)
 }
 
-// repin lets a failed record take the rule that it is sent by now: that knows its key, its marker and its
-// answers.
-// No earlier sending is open that would need the rule of before.
+// repin lets a failed record take the rule that it is sent by now. That rule knows its key, its marker and its
+// answers. No earlier sending is open that would need the rule of before.
 func (c *claiming) repin() error {
 	r := &c.q.Record
 	if c.m == nil {
@@ -263,8 +262,8 @@ func (c *claiming) repin() error {
 	return nil
 }
 
-// prepare makes the record of a first claim, or lets a failed one take what this claim carries, but its rule
-// (see repin). It returns the state that it comes from.
+// prepare makes the record of a first claim. A failed record takes what this claim carries, except its rule (see
+// repin). It returns the state that the record comes from.
 func (c *claiming) prepare() (State, error) {
 	if c.m == nil {
 		c.m = newMutation(c.q, c.now)
@@ -355,7 +354,7 @@ func (c *claiming) keepContent() error {
 	return c.PutConnector(c.q.Record.ConnectorHash, c.q.Connector)
 }
 
-// useRun notes what the claim means for its run: its only mutation, a try in its grace, or that grace's end.
+// useRun notes for the run its only mutation, a try in its grace, or that grace's end.
 func (c *claiming) useRun(sent bool) error {
 	r := c.run
 	if r == nil {

@@ -19,19 +19,15 @@ func (m *Mutation) maxResends() int {
 	return maxResends
 }
 
-// ResendOpen reports whether m may be resent, by a sending that ends within deadline: its rule has the
-// strategy,
-// it was resent fewer than three times (an idempotent undo: eight), none of which failed, and WindowOpen.
+// ResendOpen reports whether m may be resent, by a sending that ends within deadline. Its rule has the strategy. It
+// was resent fewer than three times (an idempotent undo: eight), and none of these failed. WindowOpen holds.
 func ResendOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
 	return m.Policy.Resend && !m.Policy.Natural && !m.ResendClosed && m.ResendTries < m.maxResends() && WindowOpen(m, now, deadline)
 }
 
-// WindowOpen reports whether the API surely remembers the vendor key until a sending that ends within deadline
-// has
-// settled: age + deadline + settle < 0.9 × window. The age is that of the generation's first dispatch, on the
-// wall
-// or the boot clock, whichever is larger. After another start of the machine it is closed, since the wall
-// clock
+// WindowOpen reports whether age + deadline + settle < 0.9 × window. Then the API surely remembers the vendor key
+// until a sending that ends within deadline has settled. The age is that of the generation's first dispatch, on the
+// wall or the boot clock, whichever is larger. After another start of the machine it is closed, since the wall clock
 // may be wrong. It is read again before byte one. What is idempotent has no window.
 func WindowOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
 	p := m.Policy
@@ -60,11 +56,9 @@ func sum(all ...time.Duration) (total time.Duration) {
 	return total
 }
 
-// Resend records a dispatch by the resend strategy before it is sent: from in_flight once its dispatch was
-// judged,
-// or needs_reconcile, while ResendOpen or NaturalOpen. ErrVersion if the record moved. Ask WindowOpen again
-// before
-// byte one.
+// Resend records a dispatch by the resend strategy before it is sent. The record is in_flight and its dispatch was
+// judged, or it is in needs_reconcile. ResendOpen or NaturalOpen must hold. ErrVersion if the record moved. Ask
+// WindowOpen again before byte one.
 func (l *Ledger) Resend(ctx context.Context, r Resend) (*Mutation, *Dispatch, error) {
 	m, err := evaluate(ctx, l, func(c *command) (*Mutation, error) { return c.resend(r) })
 	if err != nil {

@@ -20,9 +20,9 @@ type Retention struct {
 
 // Forgettable reports whether r lets go of m, as far as the record tells:
 //
-//  1. it is applied, failed or skipped, and nothing is under way or asked about it;
-//  2. its last change is longer ago than r.Keep and settle;
-//  3. there is something to let go of: contents or, where all is forgotten, the record.
+//  1. It is applied, failed or skipped, and nothing is under way or asked about it.
+//  2. Its last change is longer ago than r.Keep and settle.
+//  3. It has something to forget: contents or, where all is forgotten, the record.
 //
 // The record goes after the contents, as long again later, once its API forgot its vendor key.
 func (r Retention) Forgettable(m *Mutation, now Stamp) bool {
@@ -141,8 +141,7 @@ func (c *claiming) forgotten() (*Claimed, error) {
 		c.m.ID, c.m.Target, c.m.Forgotten.UTC().Format(time.RFC3339)))
 }
 
-// What a removed record made is still there, with its marker and vendor key. A later record of the key must
-// not take
+// What a removed record made is still there, with its marker and vendor key. A later record of the key must not take
 // that for its own, so it gets others. A used marker is kept as evidence of no connector.
 
 // markedBy is from what marker and vendor keys derive: the key, and how many records of it were removed.

@@ -29,11 +29,9 @@ type RuleKey struct {
 	Key Key
 }
 
-// EarlierRules lists the versions of the rules under which the item may have the mutation that is claimed
-// under
-// now; was are the operation's earlier names. Another version may name it otherwise: not everybody who renames
-// an
-// operation says so.
+// EarlierRules lists the versions of the rules, except now, under which the item may have the claimed mutation. The
+// operation's earlier names are was. Another version may name it otherwise: not everybody who renames an operation
+// says so.
 func (i *Item) EarlierRules(now ItemRule, was []string) []ItemRule {
 	if i == nil {
 		return nil

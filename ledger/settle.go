@@ -29,9 +29,9 @@ func (p Policy) bounds() (settle time.Duration, confirmations int, spacing time.
 
 // Settled reports whether every dispatch of m ended at least settle ago, so that none takes effect any more:
 //
-//  1. a recorded end counts on the monotonic clock, of another boot from this process's start;
-//  2. without one a dispatch counts from this process's start if its owner is gone;
-//  3. one that this process may still be sending has not ended.
+//  1. A recorded end counts on the monotonic clock. An end of another boot counts from this process's start.
+//  2. A dispatch without an end counts from this process's start if its owner is gone.
+//  3. A dispatch that this process may still be sending has not ended.
 //
 // Without dispatches, or with a time that can't be compared, it is not settled. Nobody else may have the
 // ledger open.
@@ -100,10 +100,7 @@ func stillPossible(m *Mutation, now Stamp, process Process) string {
 // maxObservations is how many observations a record lists; older ones are in the events.
 const maxObservations = 64
 
-// countsAsAbsence reports whether the observation confirms an absence, else why not (docs/semantics.md §6):
-// the rule
-// takes absence as proof, the record is not committed, settle of every dispatch was over when the asking
-// started, and the spacing since the confirmation before it.
+// countsAsAbsence reports whether the observation confirms an absence, else why not (docs/semantics.md §6).
 func (c *command) countsAsAbsence(m *Mutation, o *Observation, proof bool) (bool, string) {
 	switch {
 	case m.Committed:
@@ -197,8 +194,7 @@ type Caution struct {
 // careful are what an absence may lead to, the most careful last.
 var careful = []OnAbsent{AbsentRedispatch, AbsentFail, AbsentEscalate}
 
-// Heeding is p as careful as c, and nowhere less careful: what was sent under long bounds is not judged by
-// short
+// Heeding is p as careful as c, and nowhere less careful. What was sent under long bounds is not judged by short
 // ones.
 func (p Policy) Heeding(c Caution) Policy {
 	settle, confirmations, spacing := p.bounds()

@@ -17,9 +17,8 @@ const (
 	maxSince = 20_000
 )
 
-// touchedSince shows told the mutations of m's connector that matter and were touched since m was first sent,
-// until
-// it says something; "" if it said nothing. What can't be looked through is said, too.
+// touchedSince shows told the mutations of m's connector that matter and were touched since m was first sent. It ends
+// once told says something, and returns that; "" if it said nothing. What can't be looked through is said, too.
 func (l *Ledger) touchedSince(ctx context.Context, m *Mutation, matters func(other *Mutation) bool, told func(other *Mutation) string) (string, error) {
 	first, since := m.Dispatches[0].Started, m.Dispatches[0].Started.Wall
 	if shown, ok := l.config.Now().WallOf(first); ok && shown.Before(since) {
@@ -114,9 +113,9 @@ const (
 
 // NaturalOpen reports whether m, which sets a state, may be sent again without changing anything:
 //
-//  1. the rule says so, and fewer than three resends were made, none of which failed;
-//  2. each sending ended at least settle ago, so that none can undo the next;
-//  3. the first one began less than a day ago, and since this start of the machine.
+//  1. The rule says so. Fewer than three resends were made, and none of them failed.
+//  2. Each sending ended at least settle ago, so that none can undo the next.
+//  3. The first one began less than a day ago, and since this start of the machine.
 //
 // LaterOfTarget tells whether a later mutation has set the same.
 func NaturalOpen(m *Mutation, now Stamp, process Process) bool {
@@ -125,10 +124,9 @@ func NaturalOpen(m *Mutation, now Stamp, process Process) bool {
 		len(m.Dispatches) > 0 && now.sameBoot(m.Dispatches[0].Started) && now.Age(m.Dispatches[0].Started) < naturalAge && Settled(m, now, process)
 }
 
-// LaterOfTarget names a mutation that may have changed the same after m was first sent, and why; "" for none.
-// One of
-// the connector and account counts, unless its URL and an identity value differ, or all its sendings failed.
-// Under another version of the rule identity and account tell nothing.
+// LaterOfTarget names a mutation that may have changed the same after m was first sent, and why; "" for none. One of
+// the connector and account counts, unless its URL and an identity value differ, or all its sendings failed. Under
+// another version of the rule identity and account tell nothing.
 func (l *Ledger) LaterOfTarget(ctx context.Context, m *Mutation) (string, error) {
 	first := m.Dispatches[0].Started
 	return l.touchedSince(ctx, m, func(*Mutation) bool { return true }, func(other *Mutation) string {
@@ -182,11 +180,9 @@ func (m *Mutation) sentAfter(then Stamp) bool {
 	return false
 }
 
-// SentAlike names another mutation that may have made what was made since m was first sent, and why; "" for
-// none. It
-// asks alike about those of the operation, or of another version of the rule, that may have taken effect
-// since.
-// What failed made nothing, and what names its object made that.
+// SentAlike names another mutation that may have made what was made since m was first sent, and why; "" for none. It
+// asks alike about those of the operation, or of another version of the rule. Only those count that may have taken
+// effect since. What failed made nothing, and what names its object made that.
 func (l *Ledger) SentAlike(ctx context.Context, m *Mutation, alike func(other *Mutation) bool) (string, error) {
 	first := m.Dispatches[0].Started
 	mayHaveMadeIt := func(other *Mutation) bool {

@@ -7,8 +7,7 @@ import (
 )
 
 // Stamp is one moment on every clock that a decision may need. Wall is for people and vendor windows. Mono
-// (CLOCK_MONOTONIC) stands still in sleep: settle is measured on it. Boot (CLOCK_BOOTTIME) runs on: resend
-// windows
+// (CLOCK_MONOTONIC) stands still in sleep: settle is measured on it. Boot (CLOCK_BOOTTIME) runs on: resend windows
 // take the larger of wall and boot age. Those of different boots (BootID) can't be compared.
 type Stamp struct {
 	Wall   time.Time     `json:"wall"`
@@ -28,9 +27,8 @@ func (s Stamp) MonoSince(earlier Stamp) (time.Duration, bool) {
 // sameBoot reports whether both are of one start of the machine.
 func (s Stamp) sameBoot(other Stamp) bool { return s.BootID != "" && s.BootID == other.BootID }
 
-// WallOf returns what the wall clock of s would have shown at an earlier moment of the same boot, if that can
-// be
-// told.
+// WallOf returns what the wall clock of s would have shown at an earlier moment of the same boot. It reports whether
+// that can be told.
 func (s Stamp) WallOf(earlier Stamp) (time.Time, bool) {
 	if s.BootID == "" || s.BootID != earlier.BootID || s.Boot < earlier.Boot {
 		return time.Time{}, false
@@ -38,8 +36,7 @@ func (s Stamp) WallOf(earlier Stamp) (time.Time, bool) {
 	return s.Wall.Add(earlier.Boot - s.Boot), true
 }
 
-// Age returns the larger of wall and boot time since earlier, never negative. Of different boots the wall
-// clock alone
+// Age returns the larger of wall and boot time since earlier, never negative. Of different boots the wall clock alone
 // counts, which may be wrong.
 func (s Stamp) Age(earlier Stamp) time.Duration {
 	age := s.Wall.Sub(earlier.Wall)

@@ -32,8 +32,7 @@ type Standings interface {
 	// BlockersOf answers the gate of an unmanaged scope.
 	BlockersOf(workflow string) ([]Blocker, error)
 	// Watch tells of each change after which one of these three may answer otherwise, until stop is called. It
-	// doesn't
-	// wait: told needs room for one, and who reads from it asks anew.
+	// doesn't wait: told needs room for one, and who reads from it asks anew.
 	Watch(told chan<- struct{}) (stop func())
 	// Running lists the runs that aren't over, by their ids.
 	Running() ([]Run, error)
@@ -68,7 +67,7 @@ func newStanding(s Store, wall func() time.Time) *standing {
 	return st
 }
 
-// apply takes what a commit changed, and tells those who watch if that may stop something.
+// apply takes the changes of a commit. It tells the watchers if one may stop something.
 func (s *standing) apply(c Changes) {
 	s.mu.Lock()
 	stops := false

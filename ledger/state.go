@@ -4,8 +4,7 @@ package ledger
 type State string
 
 const (
-	// InFlight is durable before the first byte goes out; it may or may not have committed. Its proxy moves it
-	// on, or
+	// InFlight is durable before the first byte goes out; it may or may not have committed. Its proxy moves it on, or
 	// recovery.
 	InFlight State = "in_flight"
 	// Applied is final: it committed, with or without a result that is kept (ResultState).

@@ -81,14 +81,12 @@ type View interface {
 	Process() Process
 }
 
-// Tx is the view and the pending changes of one command, dropped whole after an error. Its records may be
-// drafts;
-// see [Mutation.Draft].
+// Tx is the view and the pending changes of one command, dropped whole after an error. Its records may be drafts; see
+// [Mutation.Draft].
 type Tx interface {
 	View
-	// PutMutation stores m as version m.Version, the stored one plus one (1 for a new record), else
-	// ErrVersion. Indexes
-	// and queues follow from the record.
+	// PutMutation stores m as version m.Version, the stored one plus one (1 for a new record), else ErrVersion.
+	// Indexes and queues follow from the record.
 	PutMutation(m *Mutation) error
 	// DropMutation removes m in its stored version, else ErrVersion. Its events stay.
 	DropMutation(m *Mutation) error
@@ -149,24 +147,21 @@ type Page[T any] struct {
 
 // Store keeps the ledger. Its implementations must pass ledgertest.TestStore.
 type Store interface {
-	// Update evaluates the command fn after every earlier one and returns once
-	// its changes are synced; commands that wait together may share one sync. A
-	// command that changed nothing returns as soon as all that it read is synced.
-	// fn may be evaluated on another goroutine, and more than once: its last evaluation counts.
-	// An error of fn is returned as it is, and nothing was changed. ErrUnavailable: the store
-	// can't commit (any more), and whether this command's changes are kept will
-	// be known after a restart only. If ctx ends before fn was evaluated,
-	// nothing was changed; after that Update waits for the sync regardless.
+	// Update evaluates the command fn after every earlier one, and returns once its changes are synced. Commands that
+	// wait together may share one sync. A command that changed nothing returns as soon as all that it read is synced.
+	// The store may evaluate fn on another goroutine, and more than once: the last evaluation counts. An error of fn
+	// is returned as it is, and nothing was changed. ErrUnavailable: the store can't commit (any more). Only a
+	// restart tells whether this command's changes are kept. If ctx ends before fn was evaluated, nothing was
+	// changed; after that Update waits for the sync regardless.
 	Update(ctx context.Context, fn func(Tx) error) error
 	// Note is Update without waiting for the sync: it returns once fn was evaluated, or queued.
 	Note(fn func(Tx) error)
 	// View evaluates fn on a consistent snapshot of what is durable. It may wait for what is
 	// being committed as it is called, so as to see that, too.
 	View(ctx context.Context, fn func(View) error) error
-	// Follow tells follower what is durable of the runs that aren't over, and of the mutations that
-	// are unresolved or queued, before it returns. Then it tells what each commit changed, one commit
-	// after another, before the command's caller is answered. What is told is durable. follower must
-	// neither wait nor use the store.
+	// Follow tells follower, before it returns, what is durable of the runs that aren't over. It tells the same of
+	// the mutations that are unresolved or queued. Then it tells what each commit changed, one commit after another,
+	// before the command's caller is answered. What is told is durable. follower must neither wait nor use the store.
 	Follow(follower func(Changes)) error
 
 	// WriteBody stores and syncs content of any size. Without a record it is swept by the next start.
@@ -190,8 +185,7 @@ type Store interface {
 	Close() error
 }
 
-// Spool is content on its way into the ledger, kept outside of memory, which becomes a body without being
-// copied. It
+// Spool is content on its way into the ledger, kept outside of memory, which becomes a body without being copied. It
 // belongs to one goroutine at a time.
 type Spool interface {
 	// Write adds content; ErrLowSpace while the disk is nearly full.

@@ -10,8 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Undo says that a mutation is an obligation: it takes one effect of another mutation back. It begins as
-// failed,
+// Undo says that a mutation is an obligation: it takes one effect of another mutation back. It begins as failed,
 // which is not sent, and is queued if the rule says so or a person does.
 type Undo struct {
 	// Of is the mutation of which an effect is taken back.
@@ -201,9 +200,8 @@ func (m *Mutation) givenUp() bool {
 	return m.Escalated() || m.Escalation != nil && m.Escalation.Kind == EscalationUndo && !m.Queued() && !m.Escalation.OpenedAt.Before(m.Undo.Since)
 }
 
-// undoneActive says why an undo has to wait, "" if it hasn't: a sending that may still take effect would
-// come
-// behind it.
+// undoneActive says why an undo has to wait, "" if it hasn't. A sending that may still take effect would come behind
+// it.
 func (c *command) undoneActive(m *Mutation, now Caution) (string, error) {
 	if m.Undo == nil {
 		return "", nil
@@ -234,9 +232,8 @@ func (c *command) owes(m *Mutation) (bool, error) {
 	return false, nil
 }
 
-// RunObligation queues an obligation to be sent now. *NotAllowedError for what is none, is met or waived, is
-// unknown,
-// or has a newer one before it.
+// RunObligation queues an obligation to be sent now. It answers *NotAllowedError for what is no obligation, or is
+// met, waived, being sent or unknown. So it does if a newer one comes first.
 func (l *Ledger) RunObligation(ctx context.Context, q RunObligation) (*Mutation, error) {
 	var e InvalidError
 	e.decided(q.Actor, q.Reason)

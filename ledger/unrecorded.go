@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// Unrecorded are the mutations whose outcome the ledger hasn't taken, and so doesn't stop by its records.
-// Gate,
-// claims, redispatches and the opening of runs hold them against requests too. The zero value holds none.
+// Unrecorded are the mutations whose outcome the ledger couldn't record, so that its records don't stop anything.
+// Gate, claims, redispatches and the opening of runs hold them against requests too. The zero value holds none.
 type Unrecorded struct {
 	mu       sync.RWMutex
 	blockers map[Key]Blocker

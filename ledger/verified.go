@@ -54,11 +54,11 @@ type Verified struct {
 
 // Verified records what the world said before a replay, and reports whether the stored result may be given:
 //
-//  1. it agrees, or a person acknowledged that it doesn't: it may;
-//  2. warn: it may, and the record tells;
-//  3. strict: it may not, and the run is over, by a definite failure unless nothing was said;
-//  4. human: where the world disagrees a person is asked, and run and item wait, unless they are
-//     over or wait already; else as strict.
+//  1. The world agrees, or a person acknowledged that it doesn't: the result may be given.
+//  2. With warn it may, and the record tells.
+//  3. With strict it may not, and the run is over. That is a definite failure, unless the world said nothing.
+//  4. With human a person is asked where the world disagrees. Run and item wait, unless they are over or wait
+//     already. Else it is as with strict.
 //
 // A record that isn't applied any more is ErrNotAllowed.
 func (l *Ledger) Verified(ctx context.Context, v Verified) (replay bool, m *Mutation, err error) {

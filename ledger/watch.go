@@ -47,9 +47,8 @@ func (m *Mutation) followed() int {
 	return -1
 }
 
-// failFollowed makes the dispatch whose 202 was followed a failed one, so that the next sending gets another
-// vendor key.
-// It returns that dispatch, nil for none.
+// failFollowed makes the dispatch whose 202 was followed a failed one, so that the next sending gets another vendor
+// key. It returns that dispatch, nil for none.
 func (m *Mutation) failFollowed() *Dispatch {
 	i := m.followed()
 	if i < 0 {

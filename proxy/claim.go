@@ -82,9 +82,9 @@ func (p *Proxy) ahead(ctx context.Context, w *work, claim func(context.Context) 
 	return claimed, nil
 }
 
-// awaitOther waits for what may change the ledger's decision soon, and reports whether to ask
-// again, or that the caller left while what it asks for was being sent. Shutting down ends the wait,
-// which the gate says.
+// awaitOther waits for what may change the ledger's decision soon, and reports whether to claim again. Else it
+// reports whether the caller left while what it asks for was being sent. Shutting down ends the wait, which the gate
+// says.
 func (p *Proxy) awaitOther(client context.Context, w *work, c ledger.Claimed, until *patience) (again, left bool) {
 	switch {
 	case c.Decision == ledger.DecideBlocked:
@@ -92,7 +92,7 @@ func (p *Proxy) awaitOther(client context.Context, w *work, c ledger.Claimed, un
 	case redispatched(c):
 		again = p.awaitRedispatch(client, c.Mutation.Key)
 	case c.Decision == ledger.DecideJoin:
-		again = p.awaitLanding(client, w, c.Mutation.Key, until)
+		again = p.awaitCall(client, w, c.Mutation.Key, until)
 	default:
 		return false, false
 	}
@@ -100,18 +100,17 @@ func (p *Proxy) awaitOther(client context.Context, w *work, c ledger.Claimed, un
 	return again, !again && client.Err() != nil
 }
 
-// awaitLanding waits for the work on a record that has another key by the rule of now, which was
-// changed meanwhile, so that its callers are no company of that work. It reports whether to ask the
-// ledger again.
-func (p *Proxy) awaitLanding(client context.Context, w *work, record ledger.Key, until *patience) bool {
-	landed := p.calls.other(record, w.callKey)
-	if landed == nil {
-		// It has landed since the ledger said so, or its claim isn't known here yet.
+// awaitCall waits until the call of another key on the record is answered. The rule was changed between the two, so
+// this caller isn't one of that call's. It reports whether to claim again.
+func (p *Proxy) awaitCall(client context.Context, w *work, record ledger.Key, until *patience) bool {
+	answered := p.calls.other(record, w.callKey)
+	if answered == nil {
+		// It was answered since the ledger said so, or its claim isn't known here yet.
 		if until.missed++; until.missed > maxMissed {
 			return false
 		}
 	}
-	return p.pause(client, landed)
+	return p.pause(client, answered)
 }
 
 // pause waits for something, or for nothing in particular a tick. It reports false once the client
@@ -135,8 +134,8 @@ func (p *Proxy) pause(client context.Context, until <-chan struct{}) bool {
 // maxMissed bounds how often one request asks the ledger again about work that isn't found here.
 const maxMissed = 8
 
-// knowRepeat knows a second intent beside one of its run that is still being answered, under the key
-// that its mutation has by another version of the rule. Those of the same key calls tells apart.
+// knowRepeat finds a second intent of a run while the first is still being answered. The first has the mutation's key
+// by another version of the rule. Those of the same key are found by calls.
 func (p *Proxy) knowRepeat(x *exchange, w *work, c *ledger.Claimed) {
 	if c.Mutation == nil || c.Decision != ledger.DecideJoin && c.Decision != ledger.DecideReplay {
 		return
@@ -146,8 +145,8 @@ func (p *Proxy) knowRepeat(x *exchange, w *work, c *ledger.Claimed) {
 	}
 }
 
-// redispatched reports whether the mutation is being sent again by itself: no caller
-// of this proxy has the sending, so that there is none to join.
+// redispatched reports whether the mutation is being sent again by itself. No caller of this proxy leads that
+// sending, so that nobody can wait for its answer.
 func redispatched(c ledger.Claimed) bool {
 	return c.Decision == ledger.DecideJoin && c.Mutation.Current().Redispatch
 }
@@ -171,8 +170,8 @@ func (p *Proxy) awaitRedispatch(client context.Context, key ledger.Key) bool {
 	return false
 }
 
-// readAhead gives the claim what only rules can tell: the keys of the request under earlier
-// versions of its rule, and how its payload compares with the stored one. It returns a refusal, or nothing.
+// readAhead gives the claim what only rules can tell. That is the request's keys under earlier versions of its rule,
+// and how its payload compares with the stored one. It returns a refusal, or nothing.
 func (p *Proxy) readAhead(ctx context.Context, w *work) *refusal {
 	ahead, err := p.ledger.Ahead(ctx, &w.claim)
 	if err == nil && len(ahead.Rules) > 0 {
@@ -308,8 +307,8 @@ func (p *Proxy) undispatched(ctx context.Context, x *exchange, w *work, c ledger
 	case ledger.DecideRepeated:
 		out.refusal = repeated(w.derived.Target)
 	case ledger.DecideBlocked, ledger.DecideJoin:
-		// Joining is for the flight's waiters; a record that is in flight here
-		// without a flight waits for its outcome to be recorded.
+		// Joining is for those who wait for a call. A record in flight here without a call waits for its outcome to
+		// be recorded.
 		out.refusal = p.blockedRefusal(x.caller, blockersOf(c), c.Detail)
 		if x.caller.managed() {
 			if _, err := p.ledger.RefuseRun(ctx, x.caller.run, "refused because of a stop", causeOf(blockersOf(c))); err != nil {
@@ -368,8 +367,8 @@ func (p *Proxy) replay(ctx context.Context, c ledger.Claimed) *reply {
 	return out
 }
 
-// bodyOf is the content of a stored body. A long one is read twice, first to know that
-// it is whole: of a damaged one nothing must reach a client.
+// bodyOf is the content of a stored body. A long one is read twice, first to know that it is whole. Of a damaged one
+// nothing must reach a client.
 func (p *Proxy) bodyOf(ctx context.Context, b ledger.Body) (*dispatch.Content, error) {
 	if b.SHA256 == "" {
 		return nil, nil

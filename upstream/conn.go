@@ -11,11 +11,10 @@ import (
 // conn is one connection to an upstream. It carries one dispatch at a time.
 type conn struct {
 	key    endpoint
-	remote string
 	raw    *rawConn
 	plain  *plainConn
 	secure bool
-	reused bool
+	link   Link
 
 	// HTTP/1.1
 	br *bufio.Reader
@@ -31,13 +30,6 @@ type conn struct {
 
 // bufferSize holds the head and a small body, so that most requests are one write.
 const bufferSize = 8 << 10
-
-func (c *conn) protocol() string {
-	if c.h2 != nil {
-		return "HTTP/2.0"
-	}
-	return "HTTP/1.1"
-}
 
 // kill ends the connection at once. Reads, writes and the HTTP/2 loop return, and nothing more of
 // what was written arrives. It may be called by any goroutine, more than once.

@@ -138,7 +138,7 @@ func (d *dialer) open(ctx context.Context, p *plan, key endpoint) (c *conn, h2 b
 	if err != nil {
 		return nil, false, dialError(err)
 	}
-	c = &conn{key: key, remote: tcp.RemoteAddr().String(), raw: newRawConn(tcp), secure: p.secure}
+	c = &conn{key: key, raw: newRawConn(tcp), secure: p.secure, link: Link{Protocol: "HTTP/1.1", Remote: tcp.RemoteAddr().String()}}
 	if !p.secure {
 		c.plain = &plainConn{Conn: c.raw}
 		return c, false, nil
@@ -186,6 +186,6 @@ func (d *dialer) speakH2(ctx context.Context, c *conn, addr string) (*conn, *Err
 		c.kill()
 		return nil, tlsError(err)
 	}
-	c.h2 = h2
+	c.h2, c.link.Protocol = h2, "HTTP/2.0"
 	return c, nil
 }

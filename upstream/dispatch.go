@@ -48,7 +48,7 @@ func (c *conn) count() counters {
 
 func newDispatch(s *Sender, p *plan, c *conn, started clock.Stamp) *dispatch {
 	d := &dispatch{sender: s, plan: p, conn: c, handed: c.count()}
-	d.ev = Evidence{Started: started, Protocol: c.protocol(), Remote: c.remote, Reused: c.reused}
+	d.ev = Evidence{Started: started, Link: c.link}
 	d.watch = watch{clock: s.cfg.Clock, lookEvery: s.cfg.LookEvery, kill: c.kill}
 	return d
 }

@@ -45,12 +45,17 @@ type Evidence struct {
 	ErrorClass ErrorClass `json:"error_class,omitempty"`
 	Error      string     `json:"error,omitempty"`
 
-	// Protocol is "HTTP/1.1" or "HTTP/2.0", Remote the address of the upstream,
-	// Reused whether the connection had carried a dispatch before. All are zero
-	// if there was no connection.
+	// Link is zero if there was no connection.
+	Link
+}
+
+// Link is what evidence says of the connection. The dialer and the pool set it.
+type Link struct {
+	// Protocol is "HTTP/1.1" or "HTTP/2.0", Remote the address of the upstream.
 	Protocol string `json:"protocol,omitempty"`
 	Remote   string `json:"remote,omitempty"`
-	Reused   bool   `json:"reused"`
+	// Reused says that the connection had carried a dispatch before.
+	Reused bool `json:"reused"`
 }
 
 // ErrorClass says at which point, and how, a dispatch went wrong.

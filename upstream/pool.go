@@ -45,7 +45,7 @@ func (p *pool) get(key endpoint, now time.Duration) *conn {
 			return nil
 		}
 		if now-c.idleSince < p.freshFor && c.readWithin(p.headBy) && c.quiet() {
-			c.reused = true
+			c.link.Reused = true
 			return c
 		}
 		c.close()

@@ -54,7 +54,7 @@ func (p *Passthrough) readOn(
 			err = cut
 		}
 		e.end(false)
-		return nil, content == nil && e.upload == nil && c.reused && untouched && ctx.Err() == nil && !isTimeout(err), err
+		return nil, content == nil && e.upload == nil && c.link.Reused && untouched && ctx.Err() == nil && !isTimeout(err), err
 	}
 	c.plain.left.Store(-1)
 	resp.Close = resp.Close || len(plan.upgrade) > 0 // See upgrade.

@@ -113,7 +113,7 @@ func (s *Sender) unsent(started clock.Stamp, c *conn, why *Error) *Answer {
 	ev := ended{Started: started, NotSent: true, ErrorClass: why.Class, Error: why.Text}
 	if c != nil {
 		c.close()
-		ev.Protocol, ev.Remote, ev.Reused = c.protocol(), c.remote, c.reused
+		ev.Link = c.link
 	}
 	ev.Ended = clock.Take(s.cfg.Clock)
 	return &Answer{Body: noBody{}, ContentLength: -1, ex: &ev}

@@ -96,9 +96,8 @@ func (c *Client) Audit(ctx context.Context, run string, each func(line []byte) e
 	return end, err
 }
 
-// Events calls each for every event after the one with this number, and for new ones as they come. 0
-// is for all that are kept. It ends when ctx ends, the server stops (io.ErrUnexpectedEOF), or each
-// returns an error.
+// Events calls each for every event after the one with this number, and for new ones as they come. The number 0 is
+// for all that are kept. It ends when ctx ends, the server stops (io.ErrUnexpectedEOF), or each returns an error.
 func (c *Client) Events(ctx context.Context, after uint64, each func(wire.Event) error) error {
 	q := request{path: at("events")}
 	if after > 0 {
@@ -113,9 +112,9 @@ func (c *Client) Events(ctx context.Context, after uint64, each func(wire.Event)
 	})
 }
 
-// Requests calls each for every request from now on that fits the filter. That holds values of
-// parameters of GET /v1/requests. It ends when ctx ends, the server stops (io.ErrUnexpectedEOF), or
-// each returns an error. begun, if not nil, is called when nothing is missed any more.
+// Requests calls each for every request from now on that fits the filter. That holds values of parameters of GET
+// /v1/requests. It ends when ctx ends, the server stops (io.ErrUnexpectedEOF), or each returns an error. If begun
+// isn't nil, it is called when nothing is missed any more.
 func (c *Client) Requests(ctx context.Context, filter map[string]string, begun func(), each func(wire.Served) error) error {
 	q := request{path: at("requests"), query: url.Values{}}
 	for name, value := range filter {

@@ -4,9 +4,8 @@
 // Names are snake_case, times RFC 3339, durations as Go prints them. A list is
 // {"items": […], "next": cursor}. Every error is a [Problem] (RFC 9457).
 //
-// The types marshal alike with encoding/json and with
-// github.com/go-json-experiment/json. The server decodes requests strictly:
-// unknown and repeated member names are refused.
+// The types marshal alike with encoding/json and with github.com/go-json-experiment/json. The server decodes requests
+// strictly: unknown and repeated member names are refused.
 //
 // # Failure
 //

@@ -24,8 +24,8 @@ type OpenRun struct {
 	OnFailure string `json:"on_failure,omitzero"`
 	// Takeover ends the item's running run instead of refusing this one.
 	Takeover bool `json:"takeover,omitzero"`
-	// IfDone says what happens if the item is done or skipped. skip (the default) and fail refuse, for
-	// the caller to tell apart. run opens a run that reads only.
+	// IfDone says what happens if the item is done or skipped. With skip (the default) or fail it is refused, for the
+	// caller to tell apart. With run a run is opened that reads only.
 	IfDone string `json:"if_done,omitzero"`
 	// TTL ends a run that sends no heartbeat for so long; absent takes the
 	// configured one.

@@ -1,23 +1,27 @@
-// Package child runs one command as a process group of its own, so that the whole of it can be ended.
+// Package child runs one command as a process group of its own, so that all of it can be ended.
 //
-// On a terminal the group is put in the foreground, as a shell does with a job: Ctrl-C goes to the command alone. Ctrl-Z stops
-// the command and then this process, until the shell continues both. A command whose output goes elsewhere, or which was
-// started in the background, waits for the terminal until we are in the foreground. Elsewhere signals reach it by Signal only.
+// On a terminal the group is put in the foreground, as a shell does with a job: Ctrl-C goes to the command alone.
+// Ctrl-Z stops the command and then this process, until the shell continues both. A command whose output goes
+// elsewhere waits for the terminal until we are in the foreground. So does one that was started in the background.
+// Without a terminal signals reach it by Signal only.
 //
-// Stop sends SIGTERM to the group, and SIGKILL after a grace. On Linux it also ends processes that left the group. The command
-// starts in a control group (cgroup v2) where one can be made, and this process adopts the orphans of its children (prctl
-// PR_SET_CHILD_SUBREAPER). Elsewhere those survive, and the proxy refuses their dead token. Confinement says which holds here.
+// Stop sends SIGTERM to the group, and SIGKILL after a grace. On Linux it also ends processes that left the group.
+// The command starts in a control group (cgroup v2) where one can be made. This process adopts the orphans of its
+// children (prctl PR_SET_CHILD_SUBREAPER). On other systems those that left survive, and the proxy refuses their dead
+// token. Confinement says which holds here.
 //
 // On Linux the command, not what it started, is killed when this process ends (prctl PR_SET_PDEATHSIG).
 //
 // # Failure
 //
-// A command that can't be started is a [*StartError] with a shell's code, and nothing of it is left. One whose end can't be
-// learned counts as killed, never as a success. A process that can't be signalled, such as another user's, isn't waited for.
+// A command that can't be started is a [*StartError] with a shell's code, and nothing of it is left. One whose end
+// can't be learned counts as killed, never as a success. A process that can't be signalled, such as another user's,
+// isn't waited for.
 //
 // # Caveats
 //
-// A process may run one command at a time, and start no others meanwhile: Stop takes every new child for the command's.
+// A process may run one command at a time, and start no others meanwhile. Stop takes every new child for the
+// command's.
 package child
 
 import (
@@ -135,8 +139,8 @@ func Start(c Command) (*Process, error) {
 	return p, nil
 }
 
-// start starts the command, in a control group where one can be had: some sandboxes let
-// one be made, and no process start in it.
+// start starts the command, in a control group where one can be had. Some sandboxes let one be made, and no process
+// start in it.
 func (p *Process) start(path string, c Command) error {
 	p.cgroup = newCgroup()
 	started, err := os.StartProcess(path, c.Args, p.attributes(c))
@@ -222,8 +226,7 @@ func (p *Process) reap() {
 // Done is closed when the command has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Code waits for the command and returns its exit code, or 128 and the number of
-// the signal that ended it.
+// Code waits for the command and returns its exit code, or 128 plus the signal that ended it.
 func (p *Process) Code() int {
 	<-p.done
 	if p.status.Signaled() {
@@ -252,7 +255,7 @@ func (p *Process) Signal(sig syscall.Signal) {
 // SIGKILL. It returns when they are gone, and may be called more than once.
 func (p *Process) Stop() {
 	p.stop.Do(func() {
-		// Each is asked once: to some a second signal says that it hurries.
+		// Each is asked once: some programs hurry on a second signal.
 		for _, pid := range append(p.outside(), -p.pid) {
 			_ = syscall.Kill(pid, syscall.SIGTERM)
 			// A stopped process would not see the signal.

@@ -18,15 +18,15 @@ import (
 	"keep-proxy/internal/program"
 )
 
-// cgroup is a control group (version 2) of a command's own: whatever the command starts is
-// in it, and can't leave without the right to write the tree. nil is none.
+// cgroup is a control group (version 2) of a command's own; nil is none. Whatever the command starts is in it, and
+// can't leave without the right to write the tree.
 type cgroup struct {
 	path string
 	dir  *os.File
 }
 
-// newCgroup makes a group below our own, nil where that can't be had: without a tree of version 2, without the right to write
-// there, or on a kernel that can't kill a group (before 5.14).
+// newCgroup makes a group below our own. It is nil without a tree of version 2, or without the right to write there.
+// It is nil too on a kernel that can't kill a group (before 5.14).
 func newCgroup() *cgroup {
 	own := ownCgroup()
 	if own == "" {
@@ -49,8 +49,8 @@ func newCgroup() *cgroup {
 // groupPrefix begins the name of every group that is made; its maker's process id follows.
 const groupPrefix = "keep-run-"
 
-// sweepGroups removes empty groups whose makers were killed before they could. A maker that can't be seen from here and is just
-// about to start its command does so without one.
+// sweepGroups removes empty groups whose makers were killed before they could. A maker that can't be seen from here
+// and is just about to start its command does so without one.
 func sweepGroups(own string) {
 	entries, _ := os.ReadDir(own) // What can't be listed stays.
 	for _, e := range entries {
@@ -63,8 +63,7 @@ func sweepGroups(own string) {
 	}
 }
 
-// removeGroups removes a group and those inside, as far as they are empty: a run inside that
-// was killed left its own.
+// removeGroups removes a group and those inside, as far as they are empty. A run inside that was killed left its own.
 func removeGroups(path string) {
 	var inside []string
 	_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
@@ -141,8 +140,8 @@ func (g *cgroup) kill() {
 	within(time.After(killWait), groupPoll, func() bool { return !g.populated() })
 }
 
-// remove lets the group go. One in which a process is left stays until its end, and is
-// then an empty folder; moving its processes would let them out.
+// remove removes the group. One in which a process is left stays until that ends, and is then an empty folder. Moving
+// its processes would let them out.
 func (g *cgroup) remove() {
 	if g == nil {
 		return
@@ -153,8 +152,8 @@ func (g *cgroup) remove() {
 	}
 }
 
-// dieWithParent makes the kernel kill the command when the thread that started it ends:
-// with this process, as that thread stays until the command's end.
+// dieWithParent makes the kernel kill the command when the thread that started it ends. That is with this process, as
+// that thread stays until the command's end.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
 // Confinement says how a stop finds what a command started, and whether all of it. A
@@ -239,8 +238,7 @@ func children() map[int]bool {
 	return found
 }
 
-// none reports whether we have no children at all, living or ended, without a look at each
-// process of the system.
+// none reports whether we have no children at all, living or ended. It needs no look at each process of the system.
 func none() bool {
 	for {
 		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
@@ -279,8 +277,9 @@ func (p *Process) outside() []int {
 	return out
 }
 
-// killStrays kills every child that wasn't there before, and its orphans in turn, which become ours when it dies. It doesn't
-// wait for one of another user's rights (sudo, say), nor longer than killWait for one in uninterruptible sleep.
+// killStrays kills every child that wasn't there before, and its orphans in turn, which become ours when it dies. It
+// doesn't wait for one of another user's rights (sudo, say), nor longer than killWait for one in uninterruptible
+// sleep.
 func killStrays(before map[int]bool, kill func(int, syscall.Signal) error) {
 	kept := map[int]bool{}
 	maps.Copy(kept, before)

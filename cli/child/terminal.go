@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is the controlling terminal, which a command can be lent; nil for none.
+// terminal is the controlling terminal, which can be handed to a command; nil for none.
 type terminal struct {
 	fd  int
 	own int // our own process group
@@ -18,8 +18,8 @@ type terminal struct {
 	first bool
 }
 
-// controlling returns the terminal, nil without one. A command has it from its start if it reads from it and writes to it, and
-// we are in the foreground: in a pipeline it belongs to all. Any other is lent it when it asks (wanted).
+// controlling returns the terminal, nil without one. A command has it from its start if it reads and writes it, and
+// we are in the foreground. In a pipeline it belongs to all. Any other command gets it when it asks (wanted).
 func controlling(c Command) *terminal {
 	if !c.User.mayHaveTerminal() {
 		return nil
@@ -47,8 +47,7 @@ func (t *terminal) close() {
 	}
 }
 
-// attributes put the command in a group of its own, in the foreground if it has the
-// terminal from its start.
+// attributes put the command in a group of its own. It is in the foreground if it has the terminal from its start.
 func (t *terminal) attributes() *syscall.SysProcAttr {
 	if t == nil || !t.first {
 		return &syscall.SysProcAttr{Setpgid: true}
@@ -56,8 +55,8 @@ func (t *terminal) attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: t.fd}
 }
 
-// given is called once the command was started, which would inherit an ignored signal. Handing the terminal over from the
-// background raises SIGTTOU, which must not stop us.
+// given is called once the command was started, which would inherit an ignored signal. Handing the terminal over from
+// the background raises SIGTTOU, which must not stop us.
 func (t *terminal) given() {
 	if t != nil {
 		signal.Ignore(syscall.SIGTTOU)
@@ -94,8 +93,8 @@ func (t *terminal) wanted(pid int, by syscall.Signal) bool {
 	return t != nil && (by == syscall.SIGTTIN || by == syscall.SIGTTOU) && t.group() != pid
 }
 
-// lend gives the terminal to a command that was stopped for want of it, and goes on with it,
-// once we are in the foreground ourselves. It reports whether it did.
+// lend gives the terminal to a command that was stopped for want of it, and continues it. It does so only while we
+// are in the foreground, and reports whether it did.
 func (t *terminal) lend(pid int) bool {
 	if t.group() != t.own {
 		return false
@@ -105,8 +104,8 @@ func (t *terminal) lend(pid int) bool {
 	return true
 }
 
-// suspend stops our own job after the terminal stopped the command, and goes on with it. A job that nobody could continue goes on
-// at once. A command without the terminal was stopped by somebody who will continue it.
+// suspend stops our own job after the terminal stopped the command, and goes on with it. A job that nobody could
+// continue goes on at once. A command without the terminal was stopped by somebody who will continue it.
 func (t *terminal) suspend(pid int) {
 	if t == nil || t.group() != pid {
 		return
@@ -123,8 +122,8 @@ func (t *terminal) suspend(pid int) {
 	_ = syscall.Kill(-pid, syscall.SIGCONT)
 }
 
-// stops is told when our own job is stopped without the command, as Ctrl-Z does in a pipeline; nil without a terminal. Else the
-// command would go on in a job that the shell calls stopped.
+// stops is told when our own job is stopped without the command, as Ctrl-Z does in a pipeline. It is nil without a
+// terminal. Without it the command would go on in a job that the shell calls stopped.
 func (t *terminal) stops() chan os.Signal {
 	if t == nil {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LookupUser finds a user by name or number, or takes the numbers UID:GID, without a name, a home and further groups. Our own
-// user and root are refused: they can read whatever we can.
+// LookupUser finds a user by name or number. It takes the numbers UID:GID too, without a name, a home and further
+// groups. Our own user and root are refused: they can read whatever we can.
 func LookupUser(name string) (*User, error) {
 	u, err := lookupUser(name)
 	if err != nil {
@@ -67,8 +67,8 @@ func numbers(words ...string) ([]uint32, error) {
 	return out, nil
 }
 
-// attributes makes a command start as the user; nil is our own. Without our terminal it gets a session of its own: whoever is in
-// ours can type commands into our terminal (TIOCSTI).
+// attributes makes a command start as the user; nil is our own. Without our terminal it gets a session of its own.
+// Whoever is in ours can type commands into our terminal (TIOCSTI).
 func (u *User) attributes(a *syscall.SysProcAttr) {
 	if u == nil {
 		return

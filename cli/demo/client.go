@@ -37,8 +37,8 @@ func Client(ctx context.Context, getenv func(string) string, out io.Writer) erro
 	return send(ctx, client, out, getenv("DEMO_BANK")+"/transfers", getenv("DEMO_TRANSFER"))
 }
 
-// NewClient goes through the proxy of the environment, also to loopback addresses,
-// which Go's own reading of the environment leaves out.
+// NewClient goes through the proxy of the environment, also to loopback addresses. Go's own reading of the
+// environment leaves those out.
 func NewClient(getenv func(string) string) (*http.Client, error) {
 	transport := &http.Transport{DisableKeepAlives: true}
 	if address := getenv("HTTPS_PROXY"); address != "" {

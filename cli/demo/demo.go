@@ -1,14 +1,15 @@
-// Package demo plays what keep-proxy is for, on loopback: a bank that commits and drops the connection, a script that tries
-// again, and the bank's own books.
+// Package demo plays on loopback what keep-proxy is for. A bank commits and drops the connection, a script tries
+// again, and the bank's own books tell.
 //
-// The bank and the quote API are servers of package fakes, over real TLS, and count for themselves. The proxy is a process of its
-// own, so that it can be killed. The script knows nothing of keep-proxy. It is sh with curl where both are there, else a client
-// built into the program. Everything is in a temporary folder, which is removed at the end.
+// The bank and the quote API are servers of package fakes, over real TLS, and count for themselves. The proxy is a
+// process of its own, so that it can be killed. The script knows nothing of keep-proxy. It is sh with curl where both
+// are there, else a client built into the program. Everything is in a temporary folder, which is removed at the end.
 //
 // # Failure
 //
-// Run fails if the books don't show what each act promises, if a command ends with another code, or if the proxy doesn't know
-// again in time. The bank, the proxy and the folder are gone at the end. If the demo is killed, the proxy ends and the folder stays.
+// Run fails if the books don't show what each act promises, or if a command ends with another code. It fails too if
+// an unknown outcome isn't settled in time. The bank, the proxy and the folder are gone at the end. If the demo is
+// killed, the proxy ends and the folder stays.
 package demo
 
 import (
@@ -45,8 +46,8 @@ type Options struct {
 	Out io.Writer
 	// BuiltIn uses the built-in client even where sh and curl are there.
 	BuiltIn bool
-	// Stay, if not nil, is called after the last act with everything still running;
-	// it gets the demo's configuration file and the bank's address.
+	// Stay, if not nil, is called after the last act with everything still running. It gets the demo's configuration
+	// file and the bank's address.
 	Stay func(ctx context.Context, configFile, bank string) error
 }
 

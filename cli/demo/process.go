@@ -30,8 +30,8 @@ type proxy struct {
 	err   error
 }
 
-// startProxy starts the proxy. One that comes back listens where it was before, so that
-// clients find it, or somewhere else if its port was taken meanwhile.
+// startProxy starts the proxy. One that comes back listens where it was before, so that clients find it. If its port
+// was taken meanwhile, it listens somewhere else.
 func (s *stage) startProxy(ctx context.Context) error {
 	if s.proxy == nil {
 		return s.serve(ctx)

@@ -101,8 +101,8 @@ func (s Sandbox) clientVariables() []string {
 // settingFile is a file in which a client looks for settings.
 type settingFile struct{ client, file string }
 
-// settingFiles are those of kubectl, curl, npm and wget, also where another one goes before it. Which does depends on the
-// client's version, and on the folder that it is started in.
+// settingFiles are those of kubectl, curl, npm and wget, also where another one goes before it. Which does depends on
+// the client's version, and on the folder that it is started in.
 func (s Sandbox) settingFiles() []settingFile {
 	home := s.Getenv("HOME")
 	below := func(folder, name string) string {
@@ -126,8 +126,8 @@ func (s Sandbox) settingFiles() []settingFile {
 // proxySetting is a line that names a proxy, or exceptions from it; curl has more words for it.
 var proxySetting = regexp.MustCompile(`(?m)^[\s-]*["']?[\w-]*(proxy(-url|1\.0)?|socks4a?|socks5(-hostname)?)["']?[ \t]*[=: \t]|^[ \t]*-x`)
 
-// gitProxies are git's settings of another proxy than the run's, for all or for some servers; none without git. An empty one
-// is git's way to say that there is none: that goes around, too.
+// gitProxies are git's settings of another proxy than the run's, for all or for some servers; none without git. An
+// empty one is git's way to say that there is none: that goes around, too.
 func (s Sandbox) gitProxies(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -1,7 +1,7 @@
 // Package doctor examines an installation, and a sandbox from inside.
 //
-// Every examination ends in findings, and changes nothing that lasts. It sends only to the proxy. Targets that must not be
-// reached past it get a TCP connection without a byte.
+// Every examination ends in findings, and changes nothing that lasts. It sends only to the proxy. Targets that must
+// not be reached past it get a TCP connection without a byte.
 //
 // # Failure
 //
@@ -148,8 +148,7 @@ func (i Installation) space() Finding {
 	return sound(name, text)
 }
 
-// markFolder is where the witness is; empty if it is
-// to be elsewhere, and that isn't there yet.
+// markFolder is the folder of the witness. It is empty if the file is to be elsewhere, and that folder isn't there yet.
 func (i Installation) markFolder() string {
 	if i.HighWaterFile == "" {
 		return i.Dir

@@ -25,8 +25,8 @@ const (
 	reach    = 3 * time.Second
 )
 
-// probeHost can't exist (RFC 6761 §6.4): what is asked of it through the proxy ends
-// there, after the proxy has shown its certificate.
+// probeHost can't exist (RFC 6761 §6.4). What is asked of it through the proxy ends there, after the proxy has shown
+// its certificate.
 const probeHost = "doctor.keep-proxy.invalid"
 
 // Sandbox is a client's place, as its environment describes it.
@@ -40,8 +40,8 @@ type Sandbox struct {
 	// HostToken is the file of a token that a script in here finds by its environment; empty
 	// for none.
 	HostToken string
-	// Admin is the host:port, or unix:/path, of an admin API that should not be reachable from
-	// here; empty for no examination.
+	// Admin is the host:port, or unix:/path, of an admin API that should not be reachable from here. If it is empty,
+	// no API is examined.
 	Admin string
 	// AdminGuessed says that nothing in here tells whether the API is there.
 	AdminGuessed bool
@@ -146,8 +146,8 @@ func credentials(proxy *url.URL) Finding {
 	return sound(name, "the address here holds credentials; for browsers and Java, which send none, open the run with --listener")
 }
 
-// without tries to use the proxy as nobody. Where that is a scope of its own (proxy.unmanaged), a script can go on after the
-// end of its run without its credentials.
+// without tries to use the proxy as nobody. Where nobody has a scope (proxy.unmanaged), a script can go on without
+// credentials after its run's end.
 func (s Sandbox) without(ctx context.Context, proxy *url.URL) Finding {
 	const name = "without the run"
 	conn, status, err := tunnel(ctx, &url.URL{Host: proxy.Host})

@@ -19,8 +19,7 @@ var (
 	}
 )
 
-// fileSystem names the kind that a folder is on; empty if it isn't known. bad is true
-// for those which can't keep the ledger.
+// fileSystem names the kind that a folder is on; empty if it isn't known. Those that can't keep the ledger are bad.
 func fileSystem(dir string) (kind string, bad bool, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

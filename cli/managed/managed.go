@@ -1,9 +1,9 @@
-// Package managed puts one managed run around one command: it keeps the run alive, ends the command when the run has ended,
-// finishes the run when the command has, and says in an exit code what became of both.
+// Package managed puts one managed run around one command. It keeps the run alive, and ends the command when the run
+// has ended. It finishes the run when the command has ended. Its exit code says what became of both.
 //
-// Failure behaviour: a proxy that can't be asked doesn't end the command, which gets nothing through it meanwhile. The run
-// then ends by its time limit. A run that can't be finished as done is never reported as a success, whatever the command
-// returned.
+// Failure behaviour: a proxy that can't be asked doesn't end the command. Meanwhile nothing goes through it, and the
+// run ends by its time limit. A run that can't be finished as done is never reported as a success. The command's own
+// code doesn't change that.
 package managed
 
 import (
@@ -48,18 +48,17 @@ type Session struct {
 	// Words are what an error of the API is told by: its refusals name its addresses, not commands.
 	Words func(error) string
 
-	// failing says that a mutation had failed when the command ended, and was not made
-	// good: that tells more than the command's own code.
+	// failing says that a mutation had failed when the command ended, and was not made good. That tells more than the
+	// command's own code.
 	failing bool
-	// asked says that the run's end was asked for: it may have ended by that, though the
-	// answer was lost.
+	// asked says that the run's end was asked for. It may have ended by that, though the answer was lost.
 	asked bool
 }
 
 const (
 	// poll is how often the run is looked at.
 	poll = 200 * time.Millisecond
-	// patience is how long a proxy that can't be asked is given to come back, when the run is to be finished.
+	// patience is how long finishing a run waits for a proxy that can't be asked.
 	patience = 15 * time.Second
 	// callTimeout bounds one look.
 	callTimeout = 10 * time.Second
@@ -103,8 +102,7 @@ func (s *Session) read(ctx context.Context) error {
 	return s.call(ctx, func(ctx context.Context) (*wire.Run, error) { return s.API.Run(ctx, s.Run.ID) })
 }
 
-// call asks once, in bounded time and whoever hurries, and keeps the run that comes
-// back.
+// call asks once, in bounded time, and keeps the run that comes back. The end of ctx doesn't end it.
 func (s *Session) call(ctx context.Context, ask func(context.Context) (*wire.Run, error)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
@@ -139,8 +137,8 @@ func (s *Session) Finish(ctx context.Context, code int) Verdict {
 	return v
 }
 
-// persist tries again while the API can't be asked: for patience from the first failure on, or until ctx ends. The API's own
-// refusals are answers.
+// persist tries again while the API can't be asked: for patience from the first failure on, or until ctx ends. The
+// API's own refusals are answers.
 func (s *Session) persist(ctx context.Context, try func() error) error {
 	var over time.Time
 	for {
@@ -164,8 +162,8 @@ func (s *Session) persist(ctx context.Context, try func() error) error {
 // errOver says that the run had ended before it could be finished.
 var errOver = errors.New("the run is over")
 
-// finish reports the command's outcome. A command that failed leaves what it was
-// sending: that is waited for, since it may become unknown.
+// finish reports the command's outcome. A failed command may leave a sending, which is waited for: it may become
+// unknown.
 func (s *Session) finish(ctx context.Context, code int) error {
 	if code != 0 {
 		if err := s.awaitSending(ctx); err != nil {
@@ -215,8 +213,9 @@ func (s *Session) awaitSending(ctx context.Context) error {
 	}
 }
 
-// cause reads the mutation that the run names, else one of its own that keeps it from finishing: one whose end isn't known before
-// one that failed, whose answer may have been delivered. It is nil if there is none, or if it can't be read.
+// cause reads the mutation that the run names, else one of its own that keeps it from finishing. One whose end isn't
+// known comes before one that failed, whose answer may have been delivered. It is nil if there is none, or if it
+// can't be read.
 func (s *Session) cause(ctx context.Context) *wire.Mutation {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()

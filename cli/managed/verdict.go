@@ -29,8 +29,8 @@ type Verdict struct {
 	Mutation string `json:"mutation"`
 	// Skipped says that the item was done, so that the command was not started.
 	Skipped bool `json:"skipped,omitzero"`
-	// Retry says whether the same run makes sense again without a person or a repair;
-	// empty where only the command's own code tells.
+	// Retry says whether the same run makes sense again without a person or a repair. It is empty where only the
+	// command's own code tells.
 	Retry Retry `json:"retry"`
 	// RetryAfter is when trying again makes sense, if that is known.
 	RetryAfter time.Time `json:"retry_after,omitzero"`
@@ -60,8 +60,8 @@ const (
 // Ended reports whether a run is over. An unknown state is.
 func Ended(state string) bool { return state != stateRunning && state != stateFailing }
 
-// openStates are those of a mutation whose end isn't known: its outcome is unknown, or it was accepted and is followed. The run
-// waited for its own sendings: what is left in flight isn't its own.
+// openStates are those of a mutation whose end isn't known. Its outcome is unknown, or it was accepted and is
+// followed. The run waited for its own sendings: what is left in flight isn't its own.
 var openStates = []string{"needs_reconcile", "indeterminate", "in_flight"}
 
 // Judge says with which code a run ends that did not finish:
@@ -71,8 +71,9 @@ var openStates = []string{"needs_reconcile", "indeterminate", "in_flight"}
 //  3. it was refused because of a stop, or has a mutation whose end isn't known: CodeUnknown;
 //  4. it was aborted: CodeAborted.
 //
-// cause is the mutation that the run names, or that keeps it from finishing; nil for none or one that can't be read. A state that
-// isn't known is CodeUnknown, which asks for most care. An unknown end without a class is indeterminate.
+// The mutation that the run names, or that keeps it from finishing, is cause. It is nil for none, or one that can't
+// be read. A state that isn't known is CodeUnknown, which asks for most care. An unknown end without a class is
+// indeterminate.
 func Judge(run *wire.Run, cause *wire.Mutation) Verdict {
 	v := Verdict{Code: CodeUnknown, Run: run.ID, State: run.State, Class: run.Class, Reason: run.Reason, Mutation: run.Cause}
 	if cause != nil {
@@ -98,8 +99,8 @@ func Judge(run *wire.Run, cause *wire.Mutation) Verdict {
 	return v
 }
 
-// retrySense follows from the code, and for a run that was aborted from the class: what
-// is transient passes, everything else has to be repaired.
+// retrySense follows from the code, and for a run that was aborted from the class. What is transient passes,
+// everything else has to be repaired.
 func retrySense(code int, class string) Retry {
 	if code == CodeUnknown || code == CodeAborted && class == "transient" {
 		return RetryYes
@@ -107,8 +108,8 @@ func retrySense(code int, class string) Retry {
 	return RetryNo
 }
 
-// stopped reports whether an aborted run was refused because of another mutation's unknown outcome, which may have been settled
-// since: it is of class transient, and names a mutation that did not fail.
+// stopped reports whether an aborted run was refused because of another mutation's unknown outcome. That may have
+// been settled since. Such a run is of class transient, and names a mutation that did not fail.
 func stopped(run *wire.Run, cause *wire.Mutation) bool {
 	return run.Class == "transient" && cause != nil && cause.State != "failed"
 }

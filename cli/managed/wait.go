@@ -33,9 +33,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// OpenSettled opens a run. While that is refused because of an outcome on which reconciliation works, it asks again, until
-// wait is over or ctx ends. Where a person must decide it doesn't wait. say is called once, with the first refusal that it
-// waits for.
+// OpenSettled opens a run. If that is refused because of an outcome on which reconciliation works, it asks again. It
+// does so until wait is over or ctx ends. Where a person must decide it doesn't wait. It calls say once, with the
+// first refusal that it waits for.
 func OpenSettled(
 	ctx context.Context, open func(context.Context) (*wire.OpenedRun, error), wait time.Duration, say func(*client.Problem),
 ) (*wire.OpenedRun, error) {
@@ -56,9 +56,9 @@ func OpenSettled(
 	}
 }
 
-// OpenSurely opens a run. Where the answer is lost, as when the proxy is started again at that moment, it asks again, for 15 s
-// at most. open asks under the same Idempotency-Key each time, so that it finds the run that was opened. Without that the run
-// would keep its item busy until its time limit. say is called once then.
+// OpenSurely opens a run. If the answer is lost, it calls say once, and asks again for 15 s at most. The proxy may
+// have been started again at that moment. Each time open asks under the same Idempotency-Key, so that it finds the
+// run that was opened. Without that the run would keep its item busy until its time limit.
 func OpenSurely(
 	ctx context.Context, open func(context.Context) (*wire.OpenedRun, error), say func(format string, args ...any),
 ) (*wire.OpenedRun, error) {
@@ -140,8 +140,8 @@ func Look(ctx context.Context, api StatusAPI, scope Scope) (Standing, error) {
 // pending reports whether reconciliation works on a mutation that stops something.
 func pending(state string) bool { return state == "needs_reconcile" || state == "in_flight" }
 
-// AwaitSettled waits until reconciliation has nothing left to do for a scope, a person is needed, or wait is over. say is
-// called once, when it has to wait longer than a second.
+// AwaitSettled waits until reconciliation has nothing left to do for a scope, a person is needed, or wait is over. It
+// calls say once, when it has to wait longer than a second.
 func AwaitSettled(ctx context.Context, api StatusAPI, scope Scope, wait time.Duration, say func(Standing)) (Standing, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

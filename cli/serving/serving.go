@@ -1,17 +1,18 @@
 // Package serving tells commands of one data folder about the proxy that serves it.
 //
-// A serving process announces itself in the file serving.json, and holds a lock on that file as long as it lives. A file whose
-// lock is free was left by a process that was killed, and counts as none. Its process id and its port may be another program's
-// by now, which must not be sent the operator's token.
+// A serving process announces itself in the file serving.json, and holds a lock on that file while it lives. A file
+// whose lock is free was left by a process that was killed, and counts as none. Its process id and its port may be
+// another program's by now, which must not be sent the operator's token.
 //
-// A proxy that a run embeds must stay until the last run that joined it has ended. Every run holds the folder shared (Join)
-// while it lives. When its own work is over, the embedding one takes the folder alone (Participant.Last). That waits for all
-// others; only then it stops serving. The kernel releases the locks of a process however it ends.
+// A proxy that a run embeds must stay until the last run that joined it has ended. Every run holds the folder shared
+// (Join) while it lives. When its own work is over, the embedding one takes the folder alone (Participant.Last). That
+// waits for all others; only then it stops serving. The kernel releases the locks of a process however it ends.
 //
 // # Failure
 //
-// An announcement that is held and can't be read is an error, never "nobody serves". A lock that can't be taken is an error,
-// unless somebody holds it, and nothing is started. The ledger's own lock keeps two apart that both find nobody.
+// An announcement that is held and can't be read is an error, never "nobody serves". A lock that can't be taken is an
+// error, unless somebody holds it, and nothing is started. The ledger's own lock keeps two apart that both find
+// nobody.
 //
 // # Caveats
 //

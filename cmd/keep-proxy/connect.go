@@ -70,8 +70,8 @@ func (c *connection) Close() error {
 	return c.release()
 }
 
-// with connects to a named API, that of the data folder's proxy, or one of its own on the stopped ledger. It closes the
-// connection after the work.
+// with connects to a named API, or to that of the data folder's proxy. Without either it opens one of its own on the
+// stopped ledger. It closes the connection after the work.
 func (a *adminFlags) with(cmd *cobra.Command, work func(context.Context, *connection) error) error {
 	c, err := a.load(cmd)
 	if err != nil {
@@ -93,7 +93,8 @@ func (a *adminFlags) with(cmd *cobra.Command, work func(context.Context, *connec
 // always tries again: whoever has the ledger is about to announce itself, or to leave.
 func always() bool { return true }
 
-// running connects to a running proxy, where it was named, else where the data folder says; nil if there is none.
+// running connects to a running proxy: where it was named, else where the data folder says. It returns nil if there
+// is none.
 func (a *adminFlags) running(c config.Config) (*connection, error) {
 	if url := a.explicit(); url != "" {
 		return a.dial(c, url, nil)
@@ -120,8 +121,8 @@ func (a *adminFlags) reach(cmd *cobra.Command) (conn *connection, err error) {
 	return conn, err
 }
 
-// tokenFile is where the operator's token is read from: the file of a variable, as it may do less than the operator's, else
-// that of the proxy. Runs that share the proxy of one of them go by its own.
+// tokenFile is where the operator's token is read from. A variable's file comes first: its token may do less than the
+// operator's. Else it is the proxy's file. Runs that share an embedded proxy use that proxy's file.
 func tokenFile(c config.Config, state *serving.State) string {
 	named := os.Getenv(tokenVariable)
 	switch {
@@ -153,8 +154,8 @@ func (a *adminFlags) dial(c config.Config, url string, state *serving.State) (*c
 	return &connection{Client: made, config: c, state: state}, nil
 }
 
-// endpoint is an API without a token. One of the data folder shows the certificate that its proxy was configured with; any
-// other, one that the system's roots know, or those in the file that a variable names.
+// endpoint is an API without a token. That of the data folder shows the certificate that its proxy was configured
+// with. Any other shows one that the system's roots know, or those in the file that a variable names.
 func endpoint(url string, state *serving.State) (client.Config, error) {
 	found := client.Config{URL: url}
 	if state != nil {
@@ -287,8 +288,8 @@ func (a *adminFlags) embed(ctx context.Context, cmd *cobra.Command, c config.Con
 	return &host{connection: conn, embedded: true, own: own, announced: announced}, nil
 }
 
-// leave ends the use of the proxy. One that this process embeds ends with the last run that joined it, which is told by
-// waits. A person who can't wait ends it, and with it their runs.
+// leave ends the use of the proxy. A proxy of this process ends with the last run that joined it; waits tells the
+// person so. A person who can't wait ends it, and with it their runs.
 func (h *host) leave(ctx context.Context, waits func()) error {
 	h.Client.Close()
 	if h.share == nil {

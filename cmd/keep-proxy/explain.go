@@ -149,7 +149,8 @@ func readNamed(stdin io.Reader, name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// readRequest reads the form that editors call .http: a request line with the whole URL, fields, an empty line, and the body.
+// readRequest reads the form that editors call .http. That is a request line with the whole URL, fields, an empty
+// line, and the body.
 func readRequest(content []byte, e *wire.Explain) error {
 	r := bufio.NewReader(bytes.NewReader(content))
 	lines := textproto.NewReader(r)
@@ -174,8 +175,8 @@ func readRequest(content []byte, e *wire.Explain) error {
 	return err
 }
 
-// bodyOf is the body in what follows a file's fields: as much as they say. Where they don't, the line break that editors put at
-// a file's end is no part of it.
+// bodyOf is the body in what follows a file's fields: as much as they say. Where they don't, the line break that
+// editors put at a file's end is no part of it.
 func bodyOf(header textproto.MIMEHeader, rest []byte) ([]byte, error) {
 	lengths := header["Content-Length"]
 	if len(lengths) == 0 {

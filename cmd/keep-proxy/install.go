@@ -124,8 +124,7 @@ func newDoctor() *cobra.Command {
 	return cmd
 }
 
-// checkTargets refuses what can't be connected to whatever the network allows: it would look as
-// if it were out of reach.
+// checkTargets refuses what can't be connected to in any network. It would look as if it were out of reach.
 func (f *doctorFlags) checkTargets() error {
 	for _, target := range f.targets {
 		host, port, err := net.SplitHostPort(target)

@@ -77,8 +77,9 @@ func watchCommand(ctx context.Context, cmd *cobra.Command, work func() error) er
 	})
 }
 
-// watch writes what read returns, again and again. On a terminal it writes over the page before, elsewhere only a changed
-// page. A note, such as that there is more, comes after its page and stands as long. It ends with ctx, or with an error.
+// watch writes what read returns, again and again. On a terminal it writes over the page before, elsewhere only a
+// changed page. A note, such as that there is more, comes after its page and stands as long. It ends with ctx, or
+// with an error.
 func watch(
 	ctx context.Context, out, errs io.Writer, terminal bool, tick <-chan time.Time, read func() (page, note string, err error),
 ) error {

@@ -1,6 +1,5 @@
-// Command keep-proxy is a sidecar proxy that makes sure that no mutation it
-// carried takes effect twice, that no outcome is guessed, and that nothing
-// continues on top of an unknown.
+// Command keep-proxy is a sidecar proxy. It makes sure that no mutation it carried takes effect twice, and that no
+// outcome is guessed. Nothing continues on top of an unknown.
 //
 // # Failure
 //

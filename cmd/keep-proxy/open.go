@@ -196,8 +196,8 @@ func (f *envFlags) run(cmd *cobra.Command) error {
 	return errors.Join(err, conn.Close())
 }
 
-// failing has a shell that evaluates what env writes fail with it: it doesn't hear the exit code of
-// what it substitutes, and would go on past the proxy.
+// failing makes a shell that evaluates what env writes fail too. The shell ignores the exit code of what it
+// substitutes, and would go on past the proxy.
 func (f *envFlags) failing(cmd *cobra.Command, err error) error {
 	if err == nil || f.format == "dotenv" || f.format == "json" {
 		return err
@@ -257,8 +257,8 @@ func fishQuoted(word string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(word) + "'"
 }
 
-// dotenvQuoted writes a value as the common readers of .env files take it. They agree on single quotes. They differ on a
-// backslash in double quotes, so that it is the last resort.
+// dotenvQuoted writes a value as the common readers of .env files take it. They agree on single quotes. They differ
+// on a backslash in double quotes, so that it is the last resort.
 func dotenvQuoted(value string) string {
 	switch {
 	case value == "" || plainWord.MatchString(value):

@@ -188,8 +188,8 @@ func (f *resolveFlags) sound(cmd *cobra.Command, d wire.Resolve) error {
 	return usage("resolve: %s", inFlags(cmd, faults))
 }
 
-// unsaid adds to a decision whose answer was lost that it may have been recorded, and by
-// which command that is seen: who says it again may decide on something else by then.
+// unsaid says of a decision whose answer was lost that it may have been recorded. It names the command that shows it.
+// A second decision may be about something else by then.
 func unsaid(err error, look string) error {
 	if _, refused := errors.AsType[*client.Problem](err); err == nil || refused || errors.Is(err, client.ErrNotAsked) {
 		return err
@@ -244,8 +244,8 @@ func (*resolveFlags) show(cmd *cobra.Command, list []wire.Mutation) error {
 	})
 }
 
-// given is the answer that a person gives, as its file has it: what the API shows of a result
-// can be given back, and its content can be written as the JSON that it is.
+// given is the answer that a person gives, as its file has it. What the API shows of a result can be given back. Its
+// content can be written as the JSON that it is.
 type given struct {
 	Status  int            `json:"status"`
 	Headers wire.Header    `json:"headers,omitzero"`
@@ -291,7 +291,7 @@ func resultOf(content []byte) (*wire.Result, error) {
 	return out, nil
 }
 
-// misread says of a file what is wrong with it, in its own words and not in those of the program.
+// misread says what is wrong with a file, in the file's words and not in those of the program.
 func misread(err error) error {
 	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return fmt.Errorf("it is no valid JSON at byte %d", s.ByteOffset)

@@ -17,8 +17,8 @@ import (
 	"keep-proxy/ledger"
 )
 
-// clearResult removes the result of an earlier run, which must not pass for this one's if this one is killed. Where no file can
-// be written no run is opened: its end could not be told.
+// clearResult removes the result of an earlier run. If this run is killed, that must not pass for its result. Where
+// no file can be written no run is opened: its end could not be told.
 func (f *runFlags) clearResult() error {
 	if f.result == "" || stream(f.result) {
 		return nil
@@ -67,8 +67,8 @@ func (f *runFlags) writeResult(v managed.Verdict) error {
 	return nil
 }
 
-// reported is what a run that met err is reported as. What became of an opened run counts for more than an error after its end.
-// With an error nothing is a success.
+// reported is what a run that met err is reported as. What became of an opened run counts for more than an error
+// after its end. With an error nothing is a success.
 func reported(cmd *cobra.Command, v managed.Verdict, err error) (managed.Verdict, error) {
 	switch {
 	case err == nil:
@@ -102,15 +102,15 @@ func refusedVerdict(cmd *cobra.Command, err error) managed.Verdict {
 	return v
 }
 
-// unasked reports whether an error says that the proxy could not be asked, that the
-// ledger is another process's, or that somebody ended us before: neither says anything about the work.
+// unasked reports whether an error says nothing about the work. The proxy could not be asked, the ledger is another
+// process's, or somebody ended us before.
 func unasked(err error) bool {
 	_, ok := errors.AsType[*url.Error](err)
 	return ok || errors.Is(err, managed.ErrOpenLost) || errors.Is(err, ledger.ErrLocked) || errors.Is(err, errSignalled)
 }
 
-// stream reports whether a name is no file of its own that could be replaced: a pipe, a
-// terminal, /dev/null, or one of our own streams, wherever it leads.
+// stream reports whether a name is no file of its own that could be replaced. It is a pipe, a terminal, /dev/null, or
+// one of our own streams, wherever it leads.
 func stream(name string) bool {
 	if dir := filepath.Dir(filepath.Clean(name)); dir == "/dev" || dir == "/dev/fd" || dir == "/proc/self/fd" {
 		return true
@@ -119,8 +119,8 @@ func stream(name string) bool {
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
-// replaceFile writes a file that only its owner reads, whole or not at all. What can't be replaced, a pipe or a file that is
-// mounted by itself, is written to.
+// replaceFile writes a file that only its owner reads, whole or not at all. What can't be replaced, a pipe or a file
+// that is mounted by itself, is written to.
 func replaceFile(name string, content []byte) error {
 	if stream(name) {
 		return writeInto(name, os.O_APPEND, content)
@@ -163,8 +163,7 @@ func writeInto(name string, how int, content []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// tell says in a sentence why the run did not end with its command. itemDone says that
-// the run might only read.
+// tell says in a sentence why the run did not end with its command. With itemDone the run might only read.
 func tell(say func(string, ...any), v managed.Verdict, itemDone bool) {
 	switch v.Code {
 	case managed.CodeUnknown:

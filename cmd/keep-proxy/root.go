@@ -53,7 +53,8 @@ func newRoot(s streams) *cobra.Command {
 	return root
 }
 
-// usageArgs makes wrong arguments errors of the command line, in each of the commands. One that doesn't say otherwise takes none.
+// usageArgs makes wrong arguments errors of the command line, in each of the commands. One that doesn't say otherwise
+// takes none.
 func usageArgs(commands []*cobra.Command) {
 	for _, cmd := range commands {
 		usageArgs(cmd.Commands())
@@ -100,8 +101,8 @@ var meaning = []string{
 	"admin", "config", "connector", "data-dir", "item", "operation", "restored", "run", "workflow",
 }
 
-// notEmptied refuses such a flag with an empty value, as a shell gives it for a variable that isn't set. A flag that is left out
-// means something else, such as every item.
+// notEmptied refuses such a flag with an empty value, as a shell gives it for a variable that isn't set. A flag that
+// is left out means something else, such as every item.
 func notEmptied(cmd *cobra.Command, _ []string) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -137,8 +138,8 @@ func newLater() []*cobra.Command {
 // completionPatience is how long somebody who pressed Tab waits for a running proxy.
 const completionPatience = 2 * time.Second
 
-// strictCompletion makes cobra's completion command one that refuses like any group:
-// by itself it shows its help for what it doesn't know, and calls that a success.
+// strictCompletion makes cobra's completion command refuse like any group. By itself it shows its help for what it
+// doesn't know, and calls that a success.
 func strictCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -148,8 +149,8 @@ func strictCompletion(root *cobra.Command) {
 	}
 }
 
-// complete gives a shell the mutations that wait for a person, by the running proxy's
-// word; none where none runs, as a stopped ledger isn't opened for a key press.
+// complete gives a shell the mutations that wait for a person, as the running proxy names them. It gives none where
+// no proxy runs: a stopped ledger isn't opened for a key press.
 func (f *resolveFlags) complete(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp
 	if len(args) > 0 {

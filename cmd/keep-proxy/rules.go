@@ -58,8 +58,8 @@ func newCheck() *cobra.Command {
 	return cmd
 }
 
-// check loads configuration and rules. With problems of the configuration the rules are held
-// against what could be read of it, so that all findings are told at once.
+// check loads configuration and rules. If the configuration has problems, the rules are held against what could be
+// read of it. So all findings are told at once.
 func (s *settings) check(cmd *cobra.Command, names []string) (checked, error) {
 	out := checked{Configuration: []config.Problem{}, Rules: rules.Findings{}, Unseen: []unseenView{}}
 	c, err := s.load(cmd)

@@ -197,8 +197,8 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	return verdict, nil
 }
 
-// open opens the run. A proxy of its own has had its time already (settle), but for what
-// stops runs of --once alone, of which a status doesn't tell: it has what is left of it.
+// open opens the run. A proxy of its own has had its time to wait already (settle). A run of --once has what is left
+// of it: a status doesn't tell what stops only such runs.
 func (f *runFlags) open(
 	ctx context.Context, h *host, wait time.Duration, began time.Time, say func(string, ...any),
 ) (*wire.OpenedRun, error) {
@@ -318,8 +318,8 @@ func relaySignals(ctx context.Context) *relay {
 	return r
 }
 
-// outliveReaders keeps a write that nobody reads from ending the program, as in front of a tee that Ctrl-C has ended: what is
-// being sent would become unknown. Programs that it starts are ended by such a write as ever.
+// outliveReaders keeps a write that nobody reads from ending the program: what is being sent would become unknown.
+// Such a write goes, for example, to a tee that Ctrl-C has ended. It still ends the programs that this one starts.
 func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // pass hands one signal on. Signals that the command has not taken yet are enough.
@@ -335,8 +335,8 @@ func (r *relay) pass(s os.Signal) {
 	}
 }
 
-// toChild starts the command and waits for its end: signals are the command's from before
-// it is there, as nothing else would tell it of them.
+// toChild starts the command and waits for its end. Signals are the command's from before it is there, as nothing
+// else would tell it of them.
 func (r *relay) toChild(run func()) {
 	r.running.Store(true)
 	defer r.running.Store(false)

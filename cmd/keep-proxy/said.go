@@ -11,8 +11,7 @@ import (
 	"keep-proxy/admin/wire"
 )
 
-// commandsFor are what a person calls, and the flags that they give, for what the API's
-// refusals name.
+// commandsFor replaces what the API's refusals name by commands and flags.
 var commandsFor = strings.NewReplacer(
 	"a new run does so with takeover", "a new run does so with --takeover",
 	"leave attempt out", "leave --attempt out",
@@ -31,8 +30,8 @@ var commandsFor = strings.NewReplacer(
 	"GET /v1/status", "keep-proxy status",
 )
 
-// namedCommand matches the commands on a ledger that advice names. Nothing is added to a command with such flags of its own, nor
-// to the name of a process that has the ledger open. Those of localCommand know no --admin.
+// namedCommand matches the commands on a ledger that advice names. Nothing is added to a command with such flags of
+// its own. Nothing is added to the name of a process that has the ledger open. Those of localCommand know no --admin.
 var (
 	namedCommand = regexp.MustCompile(`(?:\bby process \d+ \()?` +
 		`\b(?:start (?:it|one) with keep-proxy serve|keep-proxy (?:audit export|check|health|pause|resolve|resume|status|` +
@@ -71,8 +70,8 @@ func onSameLedger(flags, text string) string {
 	})
 }
 
-// said is an error in the words of the command line: what the API refused is told by command and flag, with all of its faults. A
-// refusal is one line, as it may quote what an API or a program said.
+// said is an error in the words of the command line. What the API refused is told by command and flag, with all of
+// its faults. A refusal is one line, as it may quote what an API or a program said.
 func said(cmd *cobra.Command, err error) string {
 	text := err.Error()
 	if p, ok := errors.AsType[*client.Problem](err); ok {

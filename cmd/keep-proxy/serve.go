@@ -311,8 +311,8 @@ var opensWhen = map[string]string{
 	"draining": "The run is opened after keep-proxy resume",
 }
 
-// open opens the run. An earlier run of the item is taken over: its sidecar is gone, as a ledger serves one at a time. While the
-// scope stands still it waits: this very process finds out what is unknown, and is told to resume.
+// open opens the run. An earlier run of the item is taken over. Its sidecar is gone, as a ledger serves one at a
+// time. While the scope is stopped it waits: this very process finds out what is unknown, and is told to resume.
 func (o *ownRun) open(ctx context.Context, c *client.Client, say func(string)) (*wire.OpenedRun, error) {
 	q := o.OpenRun
 	q.Takeover, q.IfDone = true, cmp.Or(q.IfDone, ifDoneFail)
@@ -369,8 +369,8 @@ func (o *ownRun) keep(ctx context.Context, a *app.App, w words, flags string) er
 			// One that fails is followed by others. A run that is over stays so.
 			_, _ = c.Heartbeat(ctx, opened.ID, wire.Heartbeat{})
 		case <-ctx.Done():
-			// The item stays open: a sidecar doesn't know what became of the script beside it. A run that isn't ended in time is
-			// taken over at the next start.
+			// The item stays open: a sidecar doesn't know what became of the script beside it. A run that isn't ended
+			// in time is taken over at the next start.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 			defer cancel()
 			_, _ = c.EndRun(ctx, opened.ID, wire.EndRun{Reason: "its sidecar was stopped", Actor: person()})

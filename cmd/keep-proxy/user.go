@@ -13,8 +13,8 @@ import (
 	"keep-proxy/config"
 )
 
-// passwordVariable is of the one key that is a secret and may be written out in its own variable. A command gets a reference to
-// nothing instead: without a value its configuration would have a user without a password.
+// passwordVariable is the variable of the one secret key that may be written out in a variable. A command gets a
+// reference that names nothing instead. Without a value its configuration would have a user without a password.
 var (
 	passwordVariable = config.EnvName("proxy.upstream_proxy.password")
 	withheld         = "${env:WITHHELD_FROM_COMMANDS}"
@@ -57,8 +57,8 @@ func childEnvironment(inherited []string, run map[string]string, secrets []strin
 	return out
 }
 
-// otherUser is as whom run starts its command, nil for ourselves. The command can't read what makes an operator, or it isn't
-// started.
+// otherUser is as whom run starts its command, nil for ourselves. The command can't read what makes an operator, or
+// it isn't started.
 func otherUser(name string, h *host) (u *child.User, err error) {
 	if name == "" {
 		return nil, nil //nolint:nilnil // no other user
@@ -99,8 +99,9 @@ func otherUser(name string, h *host) (u *child.User, err error) {
 	return u, nil
 }
 
-// trustFor copies the certificates that the run's variables name, which are no secret, to where another user can read them: they
-// lie in a folder that is ours alone. The variables name the copies from then on, and remove deletes them.
+// trustFor copies the certificates that the run's variables name to where another user can read them. They are no
+// secret, and lie in a folder that is ours alone. The variables name the copies from then on, and remove deletes
+// them.
 func trustFor(env map[string]string, u *child.User) (remove func(), err error) {
 	dir, err := os.MkdirTemp("", "keep-ca-")
 	if err != nil {

@@ -69,7 +69,7 @@ type walk struct {
 	flags string
 	// reason is that of every decision; empty to ask for it.
 	reason string
-	// terminal says that lines come from one, which cuts those that are too long.
+	// terminal says that lines come from a terminal, which cuts long ones.
 	terminal bool
 }
 
@@ -199,12 +199,12 @@ func (w *walk) result(d *wire.Resolve, mutation string) (bool, error) {
 	}
 }
 
-// terminalLine is how many bytes of a line a terminal gives at most (N_TTY of Linux); the rest
-// is lost without a word.
+// terminalLine is how many bytes of a line a terminal gives at most (N_TTY of Linux). The rest is lost without a
+// word.
 const terminalLine = 4095
 
-// body asks for the answer's content; false leaves the decision. A part of it is refused: the first of several lines that were
-// pasted, or what a terminal gives of a long one. The other lines come as answers then: only whole JSON is taken.
+// body asks for the answer's content; false leaves the decision. A part of it is refused: the first of several pasted
+// lines, or the start of a long one. The other lines come as answers then: only whole JSON is taken.
 func (w *walk) body(mutation string) (text string, given bool, err error) {
 	text, err = w.ask("Body, on one line (empty: none): ")
 	if err != nil || w.whole(text) {
@@ -309,8 +309,8 @@ func undecided(m *wire.Mutation) error {
 	return usage("resolve: name the decision on %s, and --reason; open now: %s", m.ID, strings.Join(flags, ", "))
 }
 
-// mutation is the way through one mutation, whether it asks a person or not. version is the one that the person saw
-// before; 0 for the one that is shown.
+// mutation leads through one mutation, whether it asks a person or not. The person saw the given version before; 0 is
+// the one that is shown.
 func (w *walk) mutation(ctx context.Context, m *wire.Mutation, open *wire.Escalation, version int64) error {
 	write := func(p *page) { showEscalation(p, *open) }
 	if open == nil {

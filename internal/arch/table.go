@@ -55,7 +55,10 @@ var table = []row{
 	{pkg: "notify", may: []string{"ledger", "internal/names", "internal/program"}},
 	{pkg: "admin/wire"},
 	{pkg: "admin/client", may: []string{"admin/wire"}, tests: []string{"admin", "ledger"}},
-	{pkg: "admin", may: []string{"admin/wire", "ledger", "internal/clock", "internal/hop", "internal/names", "internal/strictyaml"}, tests: []string{"admin/client", "ledger/*store"}},
+	{
+		pkg: "admin", may: []string{"admin/wire", "ledger", "internal/clock", "internal/hop", "internal/names", "internal/strictyaml"},
+		tests: []string{"admin/client", "ledger/*store"},
+	},
 	{pkg: "app", may: []string{
 		"config", "rules", "rules/lint", "connectors", "ledger", "ledger/*store", "upstream", "reconcilers", "proxy",
 		"admin", "admin/wire", "admin/client", "notify", "internal/fault", "internal/clock", "internal/program",

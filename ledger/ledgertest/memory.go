@@ -3,9 +3,8 @@
 //
 // # Failure
 //
-// A store fails where a test says so, before or after the change is kept, and answers
-// ledger.ErrUnavailable from then on, as the real one does. What was noted and not synced
-// is lost when it is opened again.
+// A store fails where a test says so, before or after the change is kept. From then on it answers
+// ledger.ErrUnavailable, as the real one does. What was noted and not synced is lost when it is opened again.
 package ledgertest
 
 import (
@@ -18,9 +17,8 @@ import (
 	"keep-proxy/ledger"
 )
 
-// Memory is a ledger.Store in memory. Commands are evaluated one after another;
-// what was noted becomes durable with the next update, and is lost by Reopen
-// before that, as with a real store. It is safe for concurrent use.
+// Memory is a ledger.Store in memory. Commands are evaluated one after another. As with a real store, what was noted
+// becomes durable with the next update. Reopen before that loses it. Memory is safe for concurrent use.
 type Memory struct {
 	process ledger.Process
 
@@ -54,9 +52,8 @@ func NewMemory(process ledger.Process) *Memory {
 	return &Memory{process: process, durable: &layer{}, noted: &layer{}}
 }
 
-// Reopen returns the store as another process finds it after this one was lost:
-// with what is durable, without what was only noted. The old store answers
-// ErrUnavailable from then on.
+// Reopen returns the store as another process finds it after this one was lost. It has what is durable, and not what
+// was only noted. The old store answers ErrUnavailable from then on.
 func (s *Memory) Reopen(process ledger.Process) *Memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,9 +145,8 @@ func (s *Memory) View(ctx context.Context, fn func(ledger.View) error) error {
 	return fn(&view{layers: layers{s.durable}, process: s.process})
 }
 
-// Stored lets fn see what is durable, with the mutations as they are kept, oldest first: not
-// copies of them, so that they must not be changed. They may be held on to, since a later version is
-// another record.
+// Stored lets fn see what is durable, with the mutations oldest first. They are the kept records, not copies, so they
+// must not be changed. They may be held on to, since a later version is another record.
 func (s *Memory) Stored(fn func(v ledger.View, all []*ledger.Mutation) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -63,8 +63,8 @@ func (s *Memory) Items(_ context.Context, f ledger.Filter) (page ledger.Page[*le
 	return page, err
 }
 
-// paged selects a page of what is listed oldest first; the cursor counts from
-// the oldest, so that new records don't move it.
+// paged selects a page of what is listed oldest first. The cursor counts from the oldest, so that new records don't
+// move it.
 func paged[T any](all []T, f ledger.Filter, ok func(T) bool) (ledger.Page[T], error) {
 	end := len(all)
 	if f.Cursor != "" {

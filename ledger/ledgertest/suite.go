@@ -12,13 +12,13 @@ type Subject struct {
 	// Reopen closes the store and opens it anew, as a new process, with what was
 	// committed.
 	Reopen func() ledger.Store
-	// KeepsOrphans says that the store doesn't sweep bodies that no record names,
-	// as a store that ends with its process needn't.
+	// KeepsOrphans says that the store doesn't sweep bodies that no record names. A store that ends with its process
+	// needn't.
 	KeepsOrphans bool
 }
 
-// TestStore checks that what open returns keeps every promise of ledger.Store. open
-// is called once per test, with an empty ledger expected, and closes it on clean-up.
+// TestStore checks that what open returns keeps every promise of ledger.Store. Each test calls open once. It must
+// return an empty ledger, and close it on clean-up.
 func TestStore(t *testing.T, open func(t *testing.T) Subject) {
 	for _, c := range []struct {
 		name string

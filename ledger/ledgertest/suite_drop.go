@@ -8,8 +8,8 @@ import (
 	"keep-proxy/ledger"
 )
 
-// testDrop checks that nothing finds a dropped record or item any more but its events,
-// and that the same can be put again as new.
+// testDrop checks that nothing finds a dropped record or item any more but its events. The same can be put again as
+// new.
 func testDrop(t *testing.T, s Subject) {
 	m := SampleMutation("old", ledger.Skipped, 0)
 	m.Reason = strings.Repeat("long ", 200<<10) // kept in parts
