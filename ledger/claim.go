@@ -30,7 +30,7 @@ func (l *Ledger) claiming(ctx context.Context, q *Claim, decide func(*claiming) 
 	if err := q.check(); err != nil {
 		return Claimed{}, err
 	}
-	var turn Claimed
+	var undecided Claimed
 	out, err := evaluate(ctx, l, func(c *command) (Claimed, error) {
 		cl := &claiming{command: c, q: q}
 		out, err := decide(cl)
@@ -38,19 +38,19 @@ func (l *Ledger) claiming(ctx context.Context, q *Claim, decide func(*claiming) 
 			return Claimed{}, err
 		}
 		out.Mutation, out.Run = cl.m, cl.run
-		if out.Decision == DecideTurn {
-			turn, err = *out, errTurn
+		if out.Decision == DecideTurn || out.Decision == DecideStale {
+			undecided, err = *out, errUndecided
 		}
 		return *out, err
 	})
-	if errors.Is(err, errTurn) {
-		return turn, nil
+	if errors.Is(err, errUndecided) {
+		return undecided, nil
 	}
 	return out, err
 }
 
-// errTurn drops what a claim changed that waits for its turn: it may never be made.
-var errTurn = errors.New("it waits for its turn")
+// errUndecided drops what a claim changed that is to be made again: it may never be.
+var errUndecided = errors.New("the claim is undecided")
 
 // check reports what is wrong with the claim itself.
 func (q *Claim) check() error {

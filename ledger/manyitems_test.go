@@ -279,3 +279,21 @@ func TestAnItemIsFailedByAMutationOfAnEarlierRun(t *testing.T) {
 		})
 	}
 }
+
+// A claim that is to be made again changes nothing: a run of many items doesn't have the item yet.
+func TestAStaleClaimChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.open(item("x"))
+	w.finish("a", w.send(first, "a", of("x")), ledger.VerdictApplied)
+	_, err := w.FinishRun(t.Context(), first.ID, ledger.OutcomeFailed, false)
+	w.ok(err)
+	before := w.item("x")
+	r := w.open(many)
+	if out := w.claimBare(w.claimOf(r, "a", of("x"), payload("other"))); out.Decision != ledger.DecideStale {
+		t.Fatalf("%s %s (%s), want stale", out.Decision, out.Problem, out.Detail)
+	}
+	if after := w.item("x"); after.Version != before.Version || after.ActiveRun == r.ID {
+		t.Errorf("a stale claim took the item: %+v", after)
+	}
+}

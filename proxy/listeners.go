@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -113,7 +115,7 @@ type limitedListener struct {
 }
 
 // Accept implements net.Listener. A connection over the limit is answered with
-// 503 and closed, before anything of it is read.
+// 503 and closed, whatever it asks.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -136,10 +138,16 @@ func (p *Proxy) overloaded(c net.Conn) {
 	defer func() { _ = resp.Body.Close() }()
 	resp.Header.Set("Connection", "close")
 	resp.Header.Set("Date", p.config.Clock.Now().UTC().Format(http.TimeFormat))
-	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-	err := resp.Write(c)
+	var whole bytes.Buffer
+	err := resp.Write(&whole)
+	if err == nil {
+		_ = c.SetDeadline(time.Now().Add(faultLinger))
+		_, err = c.Write(whole.Bytes())
+	}
 	p.noteRefused(c, nil, f.problem, f.detail, resp.StatusCode, err == nil)
 	closeWrite(c)
+	// What nobody has read would reset the connection, and the client might lose the answer (RFC 9112 §9.6).
+	_, _ = io.CopyN(io.Discard, c, faultDrain)
 	_ = c.Close()
 }
 
