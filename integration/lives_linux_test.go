@@ -80,7 +80,7 @@ var (
 	long  = posting("/transfers", orderOf(map[string]any{"reference": "M", "note": note}))
 )
 
-// ofFolding reports whether a step gives the engine something.
+// ofFolding reports whether a step gives Badger something.
 func ofFolding(step string) bool { return strings.HasSuffix(step, folding) }
 
 // lives are those of which the rows are made.

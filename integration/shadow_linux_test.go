@@ -164,7 +164,7 @@ func (w *watcher) names(s fault.Step) []string {
 	return names
 }
 
-// folding is a step that gives the engine a batch of what the log holds.
+// folding is a step that gives Badger a batch of what the log holds.
 const folding = "a fold"
 
 // above is the class of what lies above the ledger's folder.

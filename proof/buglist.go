@@ -58,7 +58,7 @@ var bugs = []bug{
 		edits: []edit{{"ledger command.facts", "FactEarlier.If(at > 0 && m.openBefore(at))", "FactEarlier.If(false)"}},
 	},
 	{
-		name: "frames of the log are freed before the engine has them", stage: "./ledger/badgerstore TestALossOfPowerAtEachSync",
+		name: "frames of the log are freed before Badger has them", stage: "./ledger/badgerstore TestALossOfPowerAtEachSync",
 		sentence: `what was acknowledged is gone`,
 		edits:    []edit{{"ledger/badgerstore Store.append", "s.log.Free(r.folded)", "s.log.Free(s.log.Last().Number)"}},
 	},

@@ -189,7 +189,7 @@ func (i Installation) mark() Finding {
 	if rel, err := filepath.Rel(i.Dir, i.HighWaterFile); err == nil && filepath.IsLocal(rel) {
 		return advice(name, i.HighWaterFile+" is in the data folder and is restored together with it", "put it on another volume")
 	}
-	if kind, bad, err := fileSystem(i.markFolder()); err == nil && bad {
+	if kind, bad, err := fileSystem(filepath.Dir(i.HighWaterFile)); err == nil && bad {
 		return broken(name, i.HighWaterFile+" is on "+kind+", which"+keepsNothing, "put it on another local disk")
 	}
 	return sound(name, i.HighWaterFile)

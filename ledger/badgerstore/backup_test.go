@@ -130,7 +130,7 @@ func TestACopyThatCannotBeWrittenIsGivenUp(t *testing.T) {
 	c.MinFree = 1
 	dir := filepath.Join(t.TempDir(), "copy")
 	data := filepath.Join(dir, "data")
-	// Who asks for room once the engine is open finds the folder gone.
+	// Who asks for room once Badger is open finds the folder gone.
 	c.statfs = func(asked string) (uint64, error) {
 		if there, _ := exists(filepath.Join(data, badger.ManifestFilename)); there && asked == dir {
 			return 1 << 40, os.Rename(data, data+".away")

@@ -50,7 +50,7 @@ func TestAShortBodyOfAnotherDigestIsDamaged(t *testing.T) {
 	}
 }
 
-// A value that holds content is damaged as any other is, whoever reads it: what else the engine
+// A value that holds content is damaged as any other is, whoever reads it: what else Badger
 // has may be, too.
 func TestADamagedValueOfABodyStopsTheStore(t *testing.T) {
 	t.Parallel()

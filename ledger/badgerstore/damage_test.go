@@ -68,7 +68,7 @@ func crashed(t *testing.T) (string, []ledger.Key) {
 	return dir, keys
 }
 
-// flushed waits until the engine has made tables of all logs but the newest, so that
+// flushed waits until Badger has made tables of all logs but the newest, so that
 // its files stand still.
 func flushed(t *testing.T, c Config) {
 	t.Helper()
@@ -76,7 +76,7 @@ func flushed(t *testing.T, c Config) {
 	defer tick.Stop()
 	late := time.After(5 * time.Minute)
 	for {
-		logs, err := filepath.Glob(filepath.Join(c.dataDir(), "*"+logSuffix))
+		logs, err := filepath.Glob(filepath.Join(c.dataDir(), "*"+walSuffix))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,14 +15,14 @@ func dropEmptyLogs(dir string) error {
 		err = errors.Join(err, os.Remove(path))
 	}
 	if err != nil {
-		return fmt.Errorf("empty logs of the ledger: %w", err)
+		return fmt.Errorf("empty files of Badger: %w", err)
 	}
 	return nil
 }
 
-// emptyLogs lists the logs without a byte.
+// emptyLogs lists the files of Badger's WAL without a byte.
 func emptyLogs(dir string) (empty []string, err error) {
-	logs, err := filesIn(dir, ".vlog", logSuffix)
+	logs, err := filesIn(dir, ".vlog", walSuffix)
 	for _, path := range logs {
 		info, errStat := os.Stat(path)
 		if errStat == nil && info.Size() == 0 {
@@ -33,5 +33,5 @@ func emptyLogs(dir string) (empty []string, err error) {
 	return empty, err
 }
 
-// logSuffix ends the name of a file of Badger's WAL.
-const logSuffix = ".mem"
+// walSuffix ends the name of a file of Badger's WAL.
+const walSuffix = ".mem"

@@ -68,7 +68,7 @@ func panicError(p any) error {
 		return fmt.Errorf("%w: a page of the ledger's files can't be read or written; is the disk full? (a fault at address %#x)",
 			ledger.ErrUnavailable, fault.Addr())
 	}
-	return fmt.Errorf("%w: the engine panicked on its files: %v", ledger.ErrDamaged, p)
+	return fmt.Errorf("%w: Badger panicked on its files: %v", ledger.ErrDamaged, p)
 }
 
 // heldElsewhere reports whether Badger found its folder locked, and touched nothing.
@@ -90,7 +90,7 @@ func engineError(err error) error {
 			return fmt.Errorf("%w: the ledger's files can't be opened: %w", ledger.ErrUnavailable, err)
 		}
 	}
-	return fmt.Errorf("%w: the engine refuses its files: %w", ledger.ErrDamaged, err)
+	return fmt.Errorf("%w: Badger refuses its files: %w", ledger.ErrDamaged, err)
 }
 
 // engineLog passes on what Badger says.
@@ -126,7 +126,7 @@ func (l engineLog) Errorf(f string, v ...any) {
 		return
 	}
 	l.log.Error().Msgf("badger: "+f, v...)
-	l.fail(fmt.Errorf("the engine: %w", fmt.Errorf(f, v...)))
+	l.fail(fmt.Errorf("Badger: %w", fmt.Errorf(f, v...)))
 }
 
 // Warningf is told of tables that couldn't be merged, too. Badger retries that, and the old tables hold until then.
@@ -135,7 +135,7 @@ func (l engineLog) Warningf(f string, v ...any) {
 	l.log.Warn().Msgf("badger: "+f, v...)
 	for _, a := range v {
 		if err, ok := a.(error); ok && ofManifest(err) {
-			l.fail(fmt.Errorf("the engine: %w", err))
+			l.fail(fmt.Errorf("Badger: %w", err))
 		}
 	}
 }

@@ -72,7 +72,7 @@ func untilFull(t *testing.T, dir, mode string) (acknowledged []string) {
 }
 
 // TestNothingAcknowledgedIsLostOnAFullDisk fills a disk without the guard of MinFree, by
-// bodies and by the engine's own writes, which go through memory maps and can kill.
+// bodies and by Badger's own writes, which go through memory maps and can kill.
 func TestNothingAcknowledgedIsLostOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"bodies", onlyRecords} {

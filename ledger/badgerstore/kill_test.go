@@ -56,7 +56,7 @@ func claimForEver(dir string) error {
 		return err
 	}
 	c := testConfig(dir)
-	c.ring = 256 << 10 // So that the engine is given something every now and then.
+	c.ring = 256 << 10 // So that Badger is given something every now and then.
 	if os.Getenv(childMode) == onlyRecords {
 		c.ring = 4 << 20
 	}

@@ -359,7 +359,7 @@ const linearTick = time.Microsecond
 
 func openLinear(dir string, number int) (*linearized, error) {
 	c := testConfig(dir)
-	c.ring = 256 << 10 // So that the engine is given something every now and then.
+	c.ring = 256 << 10 // So that Badger is given something every now and then.
 	// Ids are told apart over processes.
 	l := &linearized{ctx: context.Background(), tag: fmt.Sprintf("p%d", number)}
 	var ticks atomic.Int64

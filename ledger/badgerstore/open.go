@@ -176,7 +176,7 @@ func look(c Config) (f signs, err error) {
 		f.witness, errs[3] = exists(c.HighWaterFile)
 	}
 	if !f.data {
-		left, err := filesIn(c.dataDir(), tableSuffix, logSuffix)
+		left, err := filesIn(c.dataDir(), tableSuffix, walSuffix)
 		if err != nil {
 			return f, fmt.Errorf("ledger folder: %w", err)
 		}

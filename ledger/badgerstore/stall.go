@@ -167,9 +167,9 @@ func (c Config) closeEngine(db *badger.DB, failed <-chan struct{}) (left bool, e
 	case err := <-closed:
 		return false, err
 	case <-failed:
-		return true, fmt.Errorf("%w: the ledger was left open, as its engine failed", ledger.ErrUnavailable)
+		return true, fmt.Errorf("%w: the ledger was left open, as Badger failed", ledger.ErrUnavailable)
 	case <-bound.C:
-		return true, fmt.Errorf("%w: the ledger was left open, as its engine could not write the last tables for %v; look at the disk of %s",
+		return true, fmt.Errorf("%w: the ledger was left open, as Badger could not write the last tables for %v; look at the disk of %s",
 			ledger.ErrUnavailable, c.stallAfter(), c.Dir)
 	}
 }

@@ -16,7 +16,7 @@ func Open(f File) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.live, err = lastRun(found); err != nil || len(l.live) == 0 {
+	if l.live, err = tail(found); err != nil || len(l.live) == 0 {
 		return l, err
 	}
 	newest := &l.live[len(l.live)-1]
@@ -83,9 +83,9 @@ func (l *Log) copyAt(at int64) (placed, []byte, error) {
 	return p, b, nil
 }
 
-// lastRun is the tail, oldest first: the newest frame, and those before it without a hole. What the newest was
-// written over doesn't count: it was free, and a crash may have left a part.
-func lastRun(found map[uint64]placed) (run []placed, err error) {
+// tail is the newest frame and those before it without a hole, oldest first. What the newest was written over
+// doesn't count: it was free, and a crash may have left a part.
+func tail(found map[uint64]placed) (frames []placed, err error) {
 	newest := uint64(0)
 	for n := range found {
 		newest = max(newest, n)
@@ -95,16 +95,16 @@ func lastRun(found map[uint64]placed) (run []placed, err error) {
 		if !ok {
 			break
 		}
-		if len(run) > 0 && run[len(run)-1].Before != p.Digest {
+		if len(frames) > 0 && frames[len(frames)-1].Before != p.Digest {
 			return nil, fmt.Errorf("%w: frame %d doesn't follow frame %d", ErrDamaged, n+1, n)
 		}
-		if len(run) > 0 && p.at < run[0].end() && run[0].at < p.end() {
+		if len(frames) > 0 && p.at < frames[0].end() && frames[0].at < p.end() {
 			break
 		}
-		run = append(run, p)
+		frames = append(frames, p)
 	}
-	slices.Reverse(run)
-	return run, nil
+	slices.Reverse(frames)
+	return frames, nil
 }
 
 // content reads a frame's content from either copy.
