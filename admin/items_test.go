@@ -6,6 +6,7 @@ import (
 
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -79,7 +80,7 @@ func TestWhatARepairFinds(t *testing.T) {
 		t.Errorf("before it failed: %v", got)
 	}
 	w.finish(ledger.Finish{Key: failed.Key, Dispatch: ledger.Dispatch{
-		ID: failed.Current().ID, Verdict: ledger.VerdictFailed, Class: ledger.ClassPrecondition, Reason: "the account is empty",
+		ID: failed.Current().ID, Verdict: ledger.VerdictFailed, Class: verdict.Precondition, Reason: "the account is empty",
 		Wire: ledger.Wire{BytesWritten: 412, Head: true, Status: 422, BodyComplete: true},
 	}})
 	if got := next(); got[applied.ID] != "applied, replay" || got[failed.ID] != "failed, send" {

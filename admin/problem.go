@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -149,7 +150,7 @@ func blockedProblem(e *ledger.BlockedError) *wire.Problem {
 	p := refuse("blocked", "Mutation %s of item %q is unresolved (%s) and stops the %s; it is settled by reconciling, or with keep-proxy resolve %s.",
 		b.ID, b.Item, b.State, scopeOf(b.Scope), b.ID)
 	p.Mutation = &wire.MutationRef{ID: b.ID, State: string(b.State)}
-	p.Run, p.Item, p.Class = b.Run, b.Item, string(ledger.ClassIndeterminate)
+	p.Run, p.Item, p.Class = b.Run, b.Item, string(verdict.Indeterminate)
 	return p
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -367,7 +368,7 @@ func TestFinishNamesWhatIsUnsettled(t *testing.T) {
 	i := transfer(&run.Run)
 	m := w.claim(i)
 	failed := w.finish(ledger.Finish{Key: m.Key, Dispatch: ledger.Dispatch{
-		ID: m.Current().ID, Verdict: ledger.VerdictFailed, Class: ledger.ClassTransient,
+		ID: m.Current().ID, Verdict: ledger.VerdictFailed, Class: verdict.Transient,
 		Wire: ledger.Wire{Head: true, Status: 429, BodyComplete: true},
 	}})
 	_, err := w.client.FinishRun(t.Context(), run.ID, wire.FinishRun{Outcome: "done"})

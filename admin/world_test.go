@@ -21,6 +21,7 @@ import (
 	"keep-proxy/admin"
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
 )
@@ -397,7 +398,7 @@ func (w *world) lose(m *ledger.Mutation) *ledger.Mutation {
 	w.t.Helper()
 	w.clock.advance(1500 * time.Millisecond)
 	return w.finish(ledger.Finish{Key: m.Key, Dispatch: ledger.Dispatch{
-		ID: m.Current().ID, Verdict: ledger.VerdictUncertain, Class: ledger.ClassIndeterminate,
+		ID: m.Current().ID, Verdict: ledger.VerdictUncertain, Class: verdict.Indeterminate,
 		Reason: "the connection broke before an answer",
 		Wire: ledger.Wire{
 			BytesWritten: 412,

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -30,10 +31,10 @@ func TestDecisionsOnAnItem(t *testing.T) {
 		done, skip, reopen, again = ledger.ItemClose, ledger.ItemSkip, ledger.ItemReopen, ledger.ItemNewAttempt
 	)
 	ended := func(w *world) {
-		_, err := w.EndRun(w.t.Context(), w.open().ID, ledger.ClassTransient, "over", "person:ada")
+		_, err := w.EndRun(w.t.Context(), w.open().ID, verdict.Transient, "over", "person:ada")
 		w.ok(err)
 	}
-	failed := func(w *world) { w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(ledger.ClassLogic)) }
+	failed := func(w *world) { w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(verdict.Logic)) }
 	finished := func(w *world) {
 		_, err := w.FinishRun(w.t.Context(), w.open().ID, ledger.OutcomeDone, false)
 		w.ok(err)
@@ -47,7 +48,7 @@ func TestDecisionsOnAnItem(t *testing.T) {
 	inFlight := func(w *world) {
 		r := w.open()
 		w.send(r, "a")
-		_, err := w.EndRun(w.t.Context(), r.ID, ledger.ClassTransient, "over", "person:ada")
+		_, err := w.EndRun(w.t.Context(), r.ID, verdict.Transient, "over", "person:ada")
 		w.ok(err)
 	}
 	unknown := func(w *world) { w.unknown("a") }
@@ -239,7 +240,7 @@ func TestWhatIsFollowedIsNotSkippedWithItsItem(t *testing.T) {
 	w := newWorld(t)
 	r := w.open()
 	w.finish("a", w.send(r, "a", watched), ledger.VerdictAccepted, status202)
-	_, err := w.EndRun(t.Context(), r.ID, ledger.ClassLogic, "over", "ada")
+	_, err := w.EndRun(t.Context(), r.ID, verdict.Logic, "over", "ada")
 	w.ok(err)
 	if _, err := w.decideItem(ledger.ItemSkip, withMutations); !errors.Is(err, ledger.ErrItemUnsettled) {
 		t.Errorf("got %v", err)
@@ -253,7 +254,7 @@ func TestWhatIsFollowedIsNotSkippedWithItsItem(t *testing.T) {
 func TestNothingIsSkippedWithAnItemThatCannotBe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.finish("b", w.send(w.open(), "b"), ledger.VerdictFailed, class(ledger.ClassLogic))
+	w.finish("b", w.send(w.open(), "b"), ledger.VerdictFailed, class(verdict.Logic))
 	_, newer := w.owes("a")
 	_, d, err := w.undo(newer)
 	w.ok(err)
@@ -276,7 +277,7 @@ func TestSkippingAnItemAnswersWhatItWaitsFor(t *testing.T) {
 		w := newWorld(t)
 		w.applied("a")
 		if failed {
-			w.finish("b", w.send(w.open(), "b"), ledger.VerdictFailed, class(ledger.ClassLogic))
+			w.finish("b", w.send(w.open(), "b"), ledger.VerdictFailed, class(verdict.Logic))
 		}
 		w.claim(w.open(), "a", payload("other"))
 		w.escalated("a", ledger.EscalationMismatch)
@@ -353,7 +354,7 @@ func TestSkippingWithMutationsHeedsTheVersionThatWasSeen(t *testing.T) {
 	for name, before := range map[string]func(*world){
 		"none to skip": func(w *world) { w.applied("a") },
 		"one to skip": func(w *world) {
-			w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(ledger.ClassLogic))
+			w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(verdict.Logic))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

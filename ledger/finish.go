@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // MarkCommitted records a success before its whole answer is known: absence, "it did not happen" and further
@@ -71,15 +73,15 @@ func (c *command) finish(f *Finish) (*Mutation, *Run, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	verdict := f.verdict()
-	if d.unsent() && verdict == VerdictUncertain {
-		verdict = VerdictNotSent
-		f.Dispatch.Class, f.Dispatch.Reason = ClassTransient, whyUnsent
+	judged := f.verdict()
+	if d.unsent() && judged == VerdictUncertain {
+		judged = VerdictNotSent
+		f.Dispatch.Class, f.Dispatch.Reason = verdict.Transient, whyUnsent
 	}
-	if d.Verdict != "" && !outdoes(verdict, d.Verdict) {
+	if d.Verdict != "" && !outdoes(judged, d.Verdict) {
 		return nil, nil, &NotAllowedError{State: m.State, On: OnSuccess, Reason: "dispatch " + d.ID + " has its verdict already"}
 	}
-	c.recordEnd(d, f, verdict)
+	c.recordEnd(d, f, judged)
 	on, known := c.ended(m, d, f)
 	if on == "" {
 		return c.keepEnd(m, d)
@@ -244,9 +246,9 @@ func (m *Mutation) escalateFailure(mv move) {
 		return
 	}
 	switch m.Class {
-	case ClassPermission:
+	case verdict.Permission:
 		m.escalate(EscalationPermission, mv)
-	case ClassPrecondition:
+	case verdict.Precondition:
 		m.escalate(EscalationPrecondition, mv)
 	default:
 		// Logic is left to repair, transient to the scheduler.

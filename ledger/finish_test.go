@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -40,8 +41,8 @@ func TestDefiniteFailureIsFailed(t *testing.T) {
 	for _, v := range []ledger.Verdict{ledger.VerdictFailed, ledger.VerdictNotSent} {
 		w := newWorld(t)
 		r := w.open(returns)
-		w.finish("a", w.send(r, "a"), v, class(ledger.ClassPrecondition))
-		if m := w.is("a", ledger.Failed); m.Class != ledger.ClassPrecondition || m.Reason != "because of a test" {
+		w.finish("a", w.send(r, "a"), v, class(verdict.Precondition))
+		if m := w.is("a", ledger.Failed); m.Class != verdict.Precondition || m.Reason != "because of a test" {
 			t.Errorf("%s: class %s, reason %q", v, m.Class, m.Reason)
 		}
 		w.escalated("a", ledger.EscalationPrecondition)
@@ -59,24 +60,24 @@ func TestUncertainEnds(t *testing.T) {
 		result  ledger.ResultState
 		kind    string
 		run     ledger.RunState
-		class   ledger.Class
+		class   verdict.Class
 	}{
 		{"uncertain, with a reconciler", ledger.VerdictUncertain, nil, false,
-			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"a verdict that nobody knows", "perhaps", nil, false,
-			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"no verdict", "", nil, false,
-			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"uncertain, no reconciler", ledger.VerdictUncertain, []func(*ledger.Claim){noReconciler}, false,
-			ledger.Indeterminate, "", ledger.EscalationIndeterminate, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+			ledger.Indeterminate, "", ledger.EscalationIndeterminate, ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"a cut body, with a reconciler", ledger.VerdictCommitted, nil, false,
-			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"a cut body, no reconciler", ledger.VerdictCommitted, []func(*ledger.Claim){noReconciler}, false,
 			ledger.Applied, ledger.ResultUnknown, ledger.EscalationNoResult, ledger.RunRunning, ""},
 		{"uncertain after the head said success, no reconciler", ledger.VerdictUncertain, []func(*ledger.Claim){noReconciler}, true,
 			ledger.Applied, ledger.ResultUnknown, ledger.EscalationNoResult, ledger.RunRunning, ""},
 		{"failed after the head said success, with a reconciler", ledger.VerdictFailed, nil, true,
-			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"failed after the head said success, no reconciler", ledger.VerdictFailed, []func(*ledger.Claim){noReconciler}, true,
 			ledger.Applied, ledger.ResultUnknown, ledger.EscalationNoResult, ledger.RunRunning, ""},
 	} {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"keep-proxy/internal/verdict"
 )
 
 // Observe records what a reconcile try saw, and moves the record by it.
@@ -182,7 +184,7 @@ func (c *command) moveByObservation(m *Mutation, o *Observation, on Trigger, kno
 	}
 	switch m.State {
 	case Failed:
-		m.Class, m.Reason = ClassTransient, mv.why
+		m.Class, m.Reason = verdict.Transient, mv.why
 		if on == OnWatchFailed {
 			m.Class = m.watchClass()
 			if d := m.failFollowed(); d != nil && d.Redispatch {

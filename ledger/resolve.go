@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"keep-proxy/internal/verdict"
 )
 
 // Resolve carries out a person's decision, which needs actor, reason and the version that they saw. It answers
@@ -105,7 +107,7 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 func (m *Mutation) decided(r *Resolve, asked string) {
 	switch r.Action {
 	case OnDidNotHappen:
-		m.Class, m.Reason = ClassTransient, r.Reason
+		m.Class, m.Reason = verdict.Transient, r.Reason
 	case OnHappened, OnSkip:
 		m.Reason = r.Reason
 	case OnAcknowledge:

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -204,8 +205,8 @@ func TestAnUndoNeedsNoOpenItem(t *testing.T) {
 
 func TestAnUndoThatFailsForGoodWaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	for class, queued := range map[ledger.Class]bool{
-		ledger.ClassTransient: true, ledger.ClassPermission: false, ledger.ClassPrecondition: false, ledger.ClassLogic: false,
+	for class, queued := range map[verdict.Class]bool{
+		verdict.Transient: true, verdict.Permission: false, verdict.Precondition: false, verdict.Logic: false,
 	} {
 		w := newWorld(t)
 		_, newer := w.owes("a")
@@ -388,7 +389,7 @@ func TestWhatIsOwedIsNotSkippedWithItsItem(t *testing.T) {
 	older, newer := w.owes("a")
 	r := w.open(returns)
 	w.finish("b", w.send(r, "b"), ledger.VerdictFailed)
-	_, err := w.EndRun(t.Context(), r.ID, ledger.ClassLogic, "over", "ada")
+	_, err := w.EndRun(t.Context(), r.ID, verdict.Logic, "over", "ada")
 	w.ok(err)
 	_, err = w.DecideItem(t.Context(), ledger.DecideItem{
 		Workflow: "w", Item: "i", Action: ledger.ItemSkip, WithMutations: true, Actor: "ada", Reason: "leave it",

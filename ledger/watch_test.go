@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -112,9 +113,9 @@ func TestWhatIsAcceptedLateIsFollowedForAllOfItsTime(t *testing.T) {
 // however its failure came.
 func TestWhatWasSentAgainAcceptedAndFailedIsTold(t *testing.T) {
 	t.Parallel()
-	for c, kind := range map[ledger.Class]string{
-		ledger.ClassTransient: ledger.EscalationAbsent, ledger.ClassLogic: ledger.EscalationAbsent,
-		ledger.ClassPermission: ledger.EscalationPermission, "": ledger.EscalationPrecondition,
+	for c, kind := range map[verdict.Class]string{
+		verdict.Transient: ledger.EscalationAbsent, verdict.Logic: ledger.EscalationAbsent,
+		verdict.Permission: ledger.EscalationPermission, "": ledger.EscalationPrecondition,
 	} {
 		t.Run(string(c), func(t *testing.T) {
 			t.Parallel()

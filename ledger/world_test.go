@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
 )
@@ -172,7 +173,7 @@ func end(name string, d *ledger.Dispatch, v ledger.Verdict, change ...func(*ledg
 		f.Result = &ledger.Result{Status: 201, Header: ledger.Header{"Content-Type": {"text/plain"}}}
 	}
 	if v.Failure() {
-		f.Dispatch.Class = ledger.ClassTransient
+		f.Dispatch.Class = verdict.Transient
 	}
 	for _, c := range change {
 		c(&f)
@@ -180,7 +181,7 @@ func end(name string, d *ledger.Dispatch, v ledger.Verdict, change ...func(*ledg
 	return f
 }
 
-func class(c ledger.Class) func(*ledger.Finish) {
+func class(c verdict.Class) func(*ledger.Finish) {
 	return func(f *ledger.Finish) { f.Dispatch.Class = c }
 }
 
@@ -190,7 +191,7 @@ func tooLarge(f *ledger.Finish) { f.TooLarge, f.Result = true, nil }
 
 func passedOn(f *ledger.Finish) { f.PassedOn = true }
 
-func unauthorized(f *ledger.Finish) { f.Unauthorized, f.Dispatch.Class = true, ledger.ClassPermission }
+func unauthorized(f *ledger.Finish) { f.Unauthorized, f.Dispatch.Class = true, verdict.Permission }
 
 // finish ends a dispatch of the mutation.
 func (w *world) finish(name string, d *ledger.Dispatch, v ledger.Verdict, change ...func(*ledger.Finish)) ledger.Finished {
@@ -298,7 +299,7 @@ func (w *world) is(name string, want ledger.State) *ledger.Mutation {
 }
 
 // stands checks the run's state.
-func (w *world) stands(r *ledger.Run, want ledger.RunState, c ledger.Class) *ledger.Run {
+func (w *world) stands(r *ledger.Run, want ledger.RunState, c verdict.Class) *ledger.Run {
 	w.t.Helper()
 	got := w.run(r.ID)
 	if got.State != want || got.Class != c {

@@ -8,6 +8,7 @@ import (
 
 	"keep-proxy/dispatch"
 	"keep-proxy/internal/clock"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/upstream"
 )
@@ -239,7 +240,7 @@ func lostFinish(s *sending, now ledger.Stamp) ledger.Finish {
 	if d.Ended.BootID == "" {
 		d.Ended = now
 	}
-	d.Verdict, d.Class, d.Reason = ledger.VerdictUncertain, ledger.ClassIndeterminate, "the proxy lost the outcome before it was recorded"
+	d.Verdict, d.Class, d.Reason = ledger.VerdictUncertain, verdict.Indeterminate, "the proxy lost the outcome before it was recorded"
 	if s.Verdict.Kind.Success() && s.Dispatch.Verdict != ledger.VerdictAccepted {
 		d.Verdict, d.Class, d.Reason = ledger.VerdictCommitted, "", "the proxy lost the answer before it was recorded"
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -232,7 +233,7 @@ func TestWhatWasMadeBeforeTheSendingThatIsUnknownIsNotOurs(t *testing.T) {
 		api := &timed{w: w, date: true}
 		m := w.claim("a")
 		d := *m.Current()
-		d.Verdict, d.Ended, d.Head, d.Status, d.Class = ledger.VerdictFailed, w.now(), true, http.StatusForbidden, ledger.ClassPermission
+		d.Verdict, d.Ended, d.Head, d.Status, d.Class = ledger.VerdictFailed, w.now(), true, http.StatusForbidden, verdict.Permission
 		if _, err := w.ledger.Finish(t.Context(), ledger.Finish{Key: m.Key, Dispatch: d}); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"keep-proxy/dispatch"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/upstream"
 )
@@ -73,7 +74,7 @@ func (r *Reconciler) redispatchNow(ctx context.Context, t *try, m *ledger.Mutati
 // unsent records the end of a dispatch for which nothing was sent.
 func (r *Reconciler) unsent(ctx context.Context, t *try, m *ledger.Mutation, d ledger.Dispatch, why error, after func(*ledger.Finish)) outcome {
 	evidence := upstream.Evidence{NotSent: true, Ended: r.stamp(), ErrorClass: upstream.ErrorRequest, Error: t.secrets.Text(why.Error())}
-	v := upstream.Judge(evidence, upstream.Facts{}, upstream.Opinion{})
+	v := upstream.Judge(evidence, upstream.Facts{}, verdict.Opinion{})
 	f := ledger.Finish{Key: m.Key, Dispatch: dispatch.Ended(d, evidence, v)}
 	after(&f)
 	out := outcome{seen: string(f.Dispatch.Verdict), reason: v.Reason}

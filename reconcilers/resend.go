@@ -11,6 +11,7 @@ import (
 	"keep-proxy/dispatch"
 	"keep-proxy/internal/clock"
 	"keep-proxy/internal/fault"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
@@ -118,7 +119,7 @@ func (r *Reconciler) sendRecorded(
 	s := &dispatch.Sending{
 		Mutation: t.mutation, Dispatch: d, Operation: t.operation, Method: request.Method, Request: t.request, Secrets: t.secrets,
 		Limit:   positive(t.mutation.Policy.ResultLimit, r.settings.MaxAnswer),
-		Opinion: func(_ *rules.Request, answer *rules.Response) rules.Opinion { return t.judge(answer) },
+		Opinion: func(_ *rules.Request, answer *rules.Response) verdict.Opinion { return t.judge(answer) },
 	}
 	defer func() {
 		s.Content.Close()
@@ -131,7 +132,7 @@ func (r *Reconciler) sendRecorded(
 		r.dispatcher.Send(ctx, s, request)
 		finish = r.dispatcher.Finish(ctx, s)
 	}); broke != "" {
-		s.Verdict = upstream.Verdict{Class: upstream.ClassIndeterminate, Reason: broke}
+		s.Verdict = upstream.Verdict{Class: verdict.Indeterminate, Reason: broke}
 		finish = ledger.Finish{Key: moved.Key, Dispatch: dispatch.Ended(d, upstream.Evidence{Ended: r.stamp()}, s.Verdict)}
 	}
 	finish.Inline = t.inline
@@ -147,7 +148,7 @@ func (r *Reconciler) sendRecorded(
 }
 
 // judge is what the rule says of an answer.
-func (t *try) judge(answer *rules.Response) rules.Opinion {
+func (t *try) judge(answer *rules.Response) verdict.Opinion {
 	if t.undo != nil {
 		return t.undo.Judge(t.env(), answer)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -79,7 +80,7 @@ func TestAWatchedMutationComesToItsEnd(t *testing.T) {
 					t.Errorf("result %+v", now.Result)
 				}
 			case ledger.Failed:
-				if now.Class != ledger.ClassPrecondition || now.Result != nil || now.Watching || !now.Escalated() {
+				if now.Class != verdict.Precondition || now.Result != nil || now.Watching || !now.Escalated() {
 					t.Errorf("class %s, result %+v", now.Class, now.Result)
 				}
 			default:

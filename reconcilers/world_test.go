@@ -296,7 +296,7 @@ func claimIn(t tester, workflow, id string, req *rules.Request, match rules.Matc
 		MaxDispatches: op.MaxDispatches,
 	}
 	if w := op.Watch; w != nil {
-		policy.WatchEvery, policy.WatchMax, policy.WatchClass = w.Every, w.Max, ledger.Class(w.Class)
+		policy.WatchEvery, policy.WatchMax, policy.WatchClass = w.Every, w.Max, w.Class
 	}
 	if op.NativeKey != nil {
 		policy.NativeKey, policy.KeyFormat, policy.KeyWindow = true, op.NativeKey.Format, op.NativeKey.Window

@@ -11,6 +11,7 @@ import (
 
 	badger "github.com/dgraph-io/badger/v4"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -415,7 +416,7 @@ func (t *tx) pauseRun(name [32]byte) (bool, error) {
 		return false, err
 	}
 	r.Version++
-	r.State, r.Class, r.Reason = ledger.RunPausedAttention, ledger.ClassIndeterminate, ledger.ReasonLoss
+	r.State, r.Class, r.Reason = ledger.RunPausedAttention, verdict.Indeterminate, ledger.ReasonLoss
 	r.EndedAt = t.store.now()
 	return true, t.PutRun(r)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -196,7 +197,7 @@ func (l *linearized) join(q *asked) (answered, error) {
 
 func (l *linearized) finish(q *asked) (answered, error) {
 	f := ledger.Finish{Key: l.key(q), Inline: q.is("pending"), Dispatch: ledger.Dispatch{
-		ID: q.Dispatch, Verdict: ledger.VerdictUncertain, Class: ledger.ClassTransient, Reason: "because of a test",
+		ID: q.Dispatch, Verdict: ledger.VerdictUncertain, Class: verdict.Transient, Reason: "because of a test",
 		Wire: ledger.Wire{BytesWritten: 1},
 	}}
 	for _, v := range []ledger.Verdict{ledger.VerdictApplied, ledger.VerdictCommitted, ledger.VerdictFailed, ledger.VerdictNotSent} {
@@ -205,7 +206,7 @@ func (l *linearized) finish(q *asked) (answered, error) {
 		}
 	}
 	if q.is("logic") {
-		f.Dispatch.Class = ledger.ClassLogic
+		f.Dispatch.Class = verdict.Logic
 	}
 	if f.Dispatch.Verdict == ledger.VerdictApplied {
 		f.Result = linearResult(q)
