@@ -91,7 +91,7 @@ type Ledger interface {
 	EndRun(ctx context.Context, id string, class verdict.Class, reason, actor string) (*ledger.Run, error)
 
 	DecideItem(ctx context.Context, d ledger.DecideItem) (*ledger.Item, error)
-	Resolve(ctx context.Context, r ledger.Resolve) (ledger.Finished, error)
+	Resolve(ctx context.Context, r ledger.Resolve) (ledger.Moved, error)
 	Actions(m *ledger.Mutation, now ledger.Stamp) []ledger.Action
 	RunObligation(ctx context.Context, q ledger.RunObligation) (*ledger.Mutation, error)
 	ConfirmGaps(ctx context.Context, q ledger.ConfirmGap) (items int, err error)

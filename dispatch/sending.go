@@ -287,9 +287,9 @@ func (s *Sending) unfollowed() {
 	s.Dispatch.Verdict, s.Dispatch.Class, s.Dispatch.Reason = ledger.VerdictUncertain, verdict.Indeterminate, s.Verdict.Reason
 }
 
-// Finish keeps the answer of what took effect, and returns what to record of the dispatch.
-func (d *Dispatcher) Finish(ctx context.Context, s *Sending) ledger.Finish {
-	f := ledger.Finish{Key: s.Mutation.Key, TooLarge: s.Verdict.Kind == upstream.TooLarge}
+// End keeps the answer of what took effect, and returns what to record of the dispatch.
+func (d *Dispatcher) End(ctx context.Context, s *Sending) ledger.EndDispatch {
+	f := ledger.EndDispatch{Key: s.Mutation.Key, TooLarge: s.Verdict.Kind == upstream.TooLarge}
 	if s.Verdict.Kind == upstream.Applied {
 		err := s.Lost
 		if err == nil {

@@ -21,7 +21,7 @@ func (w *world) applied(name string, change ...func(*ledger.Claim)) {
 
 func TestReplayTable(t *testing.T) {
 	t.Parallel()
-	failed := func(change ...func(*ledger.Finish)) func(w *world) {
+	failed := func(change ...func(*ledger.EndDispatch)) func(w *world) {
 		return func(w *world) {
 			r := w.open(returns)
 			w.finish("a", w.send(r, "a"), ledger.VerdictFailed, change...)

@@ -81,11 +81,11 @@ func TestDecisionsOnAnItem(t *testing.T) {
 		{"an item begins anew from another attempt", ended, again, []func(*ledger.DecideItem){leaving(2)}, ledger.ErrAttempt, ledger.ItemOpen, 1},
 		{"a running run keeps its item", func(w *world) { w.open() }, done, nil, ledger.ErrItemBusy, ledger.ItemOpen, 1},
 		{"an overdue run doesn't", func(w *world) { w.open(); w.pass(101 * time.Hour) }, done, nil, nil, ledger.ItemDone, 1},
-		{"an unknown keeps the item from being closed", unknown, done, nil, ledger.ErrItemUnsettled, ledger.ItemOpen, 1},
-		{"an unknown keeps the item from beginning anew", unknown, again, nil, ledger.ErrItemUnsettled, ledger.ItemOpen, 1},
-		{"an unknown keeps the item from being skipped", unknown, skip, nil, ledger.ErrItemUnsettled, ledger.ItemOpen, 1},
+		{"an unknown keeps the item from being closed", unknown, done, nil, ledger.ErrItemUnresolved, ledger.ItemOpen, 1},
+		{"an unknown keeps the item from beginning anew", unknown, again, nil, ledger.ErrItemUnresolved, ledger.ItemOpen, 1},
+		{"an unknown keeps the item from being skipped", unknown, skip, nil, ledger.ErrItemUnresolved, ledger.ItemOpen, 1},
 		{"but not with its mutations", unknown, skip, []func(*ledger.DecideItem){withMutations}, nil, ledger.ItemSkipped, 1},
-		{"a sending keeps the item", inFlight, skip, []func(*ledger.DecideItem){withMutations}, ledger.ErrItemUnsettled, ledger.ItemOpen, 1},
+		{"a sending keeps the item", inFlight, skip, []func(*ledger.DecideItem){withMutations}, ledger.ErrItemUnresolved, ledger.ItemOpen, 1},
 		{"the version that was seen counts", ended, done, []func(*ledger.DecideItem){version(1)}, ledger.ErrVersion, ledger.ItemOpen, 1},
 		{"the version that was seen counts for mutations too", ended, skip,
 			[]func(*ledger.DecideItem){withMutations, version(1)}, ledger.ErrVersion, ledger.ItemOpen, 1},
@@ -242,7 +242,7 @@ func TestWhatIsFollowedIsNotSkippedWithItsItem(t *testing.T) {
 	w.finish("a", w.send(r, "a", watched), ledger.VerdictAccepted, status202)
 	_, err := w.EndRun(t.Context(), r.ID, verdict.Logic, "over", "ada")
 	w.ok(err)
-	if _, err := w.decideItem(ledger.ItemSkip, withMutations); !errors.Is(err, ledger.ErrItemUnsettled) {
+	if _, err := w.decideItem(ledger.ItemSkip, withMutations); !errors.Is(err, ledger.ErrItemUnresolved) {
 		t.Errorf("got %v", err)
 	}
 	if m := w.is("a", ledger.NeedsReconcile); !m.Watching {
@@ -258,10 +258,10 @@ func TestNothingIsSkippedWithAnItemThatCannotBe(t *testing.T) {
 	_, newer := w.owes("a")
 	_, d, err := w.undo(newer)
 	w.ok(err)
-	_, err = w.Finish(t.Context(), ledger.Finish{Key: newer.Key, Dispatch: *d})
+	_, err = w.EndDispatch(t.Context(), ledger.EndDispatch{Key: newer.Key, Dispatch: *d})
 	w.ok(err)
 	before := w.item("i")
-	if _, err := w.decideItem(ledger.ItemSkip, withMutations); !errors.Is(err, ledger.ErrItemUnsettled) || !strings.Contains(err.Error(), newer.ID) {
+	if _, err := w.decideItem(ledger.ItemSkip, withMutations); !errors.Is(err, ledger.ErrItemUnresolved) || !strings.Contains(err.Error(), newer.ID) {
 		t.Errorf("got %v", err)
 	}
 	w.is("b", ledger.Failed)

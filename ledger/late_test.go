@@ -36,15 +36,15 @@ func TestARunThatIsOverStaysSoWhateverItsSendingComesTo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		verdict ledger.Verdict
-		change  []func(*ledger.Finish)
+		change  []func(*ledger.EndDispatch)
 		many    bool
 	}{
 		"a failure for now":              {verdict: ledger.VerdictFailed},
-		"a failure for good":             {verdict: ledger.VerdictFailed, change: []func(*ledger.Finish){class(verdict.Logic)}},
+		"a failure for good":             {verdict: ledger.VerdictFailed, change: []func(*ledger.EndDispatch){class(verdict.Logic)}},
 		"an unknown":                     {verdict: ledger.VerdictUncertain},
 		"a success without its answer":   {verdict: ledger.VerdictCommitted},
 		"a failure for now, many items":  {verdict: ledger.VerdictFailed, many: true},
-		"a failure for good, many items": {verdict: ledger.VerdictFailed, change: []func(*ledger.Finish){class(verdict.Logic)}, many: true},
+		"a failure for good, many items": {verdict: ledger.VerdictFailed, change: []func(*ledger.EndDispatch){class(verdict.Logic)}, many: true},
 		"an unknown outcome, many items": {verdict: ledger.VerdictUncertain, many: true},
 	} {
 		w := newWorld(t)
@@ -106,10 +106,10 @@ func TestASendingOfAnotherProcessIsNotJoined(t *testing.T) {
 // can neither be replayed nor followed.
 func TestAnEndIsReadAsStrictlyAsItsAnswerAllows(t *testing.T) {
 	t.Parallel()
-	withoutAnswer := func(f *ledger.Finish) { f.Result = nil }
+	withoutAnswer := func(f *ledger.EndDispatch) { f.Result = nil }
 	for name, c := range map[string]struct {
 		says   ledger.Verdict
-		change func(*ledger.Finish)
+		change func(*ledger.EndDispatch)
 		reads  ledger.Verdict
 		state  ledger.State
 	}{
@@ -117,7 +117,7 @@ func TestAnEndIsReadAsStrictlyAsItsAnswerAllows(t *testing.T) {
 		"committed, with what came of an answer": {ledger.VerdictCommitted, status202, ledger.VerdictCommitted, ledger.NeedsReconcile},
 		"accepted without its answer":            {ledger.VerdictAccepted, withoutAnswer, ledger.VerdictUncertain, ledger.NeedsReconcile},
 		"accepted by an answer over the limit": {
-			ledger.VerdictAccepted, func(f *ledger.Finish) { status202(f); f.TooLarge = true }, ledger.VerdictUncertain, ledger.NeedsReconcile,
+			ledger.VerdictAccepted, func(f *ledger.EndDispatch) { status202(f); f.TooLarge = true }, ledger.VerdictUncertain, ledger.NeedsReconcile,
 		},
 	} {
 		w := newWorld(t)

@@ -162,7 +162,7 @@ func TestARunOfManyItemsWaitsForWhatItWasGiven(t *testing.T) {
 	w := newWorld(t)
 	first := w.open(many)
 	d := w.send(first, "a", of("x"), func(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour })
-	w.finish("a", d, ledger.VerdictAccepted, func(f *ledger.Finish) { f.Result = &ledger.Result{Status: 202} })
+	w.finish("a", d, ledger.VerdictAccepted, func(f *ledger.EndDispatch) { f.Result = &ledger.Result{Status: 202} })
 	_, err := w.EndRun(t.Context(), first.ID, verdict.Transient, "over", "person:ada")
 	w.ok(err)
 	second := w.open(many)

@@ -117,7 +117,7 @@ func TestCrashWindows(t *testing.T) {
 		d := w.send(w.open(), "a")
 		w.store.FailBefore()
 		before := *w.checked[key("a")]
-		if _, err := w.Finish(t.Context(), end("a", d, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrUnavailable) {
+		if _, err := w.EndDispatch(t.Context(), end("a", d, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrUnavailable) {
 			t.Fatal(err)
 		}
 		w.checked[key("a")] = &before
@@ -132,7 +132,7 @@ func TestCrashWindows(t *testing.T) {
 		r := w.open()
 		d := w.send(r, "a")
 		w.store.FailAfter()
-		if _, err := w.Finish(t.Context(), end("a", d, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrUnavailable) {
+		if _, err := w.EndDispatch(t.Context(), end("a", d, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrUnavailable) {
 			t.Fatal(err)
 		}
 		w.restart()
@@ -166,7 +166,7 @@ func TestAFailedJobDoesNotAnswerForALostSending(t *testing.T) {
 	w.send(w.open(), "a", nativeKey, func(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour })
 	w.restart()
 	w.is("a", ledger.NeedsReconcile)
-	w.finish("a", w.resend("a"), ledger.VerdictAccepted, func(f *ledger.Finish) { f.Result = &ledger.Result{Status: 202} })
+	w.finish("a", w.resend("a"), ledger.VerdictAccepted, func(f *ledger.EndDispatch) { f.Result = &ledger.Result{Status: 202} })
 	if m := w.is("a", ledger.NeedsReconcile); !m.Watching {
 		t.Fatal("the 202 is not followed")
 	}
@@ -181,7 +181,7 @@ func TestAWatchEndsByTheClockThatPassedMore(t *testing.T) {
 	for name, wall := range map[string]time.Duration{"the wall clock was set back": -time.Hour, "the wall clock ran": time.Hour} {
 		w := newWorld(t)
 		d := w.send(w.open(), "a", func(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour })
-		w.finish("a", d, ledger.VerdictAccepted, func(f *ledger.Finish) { f.Result = &ledger.Result{Status: 202} })
+		w.finish("a", d, ledger.VerdictAccepted, func(f *ledger.EndDispatch) { f.Result = &ledger.Result{Status: 202} })
 		w.now.Wall, w.now.Boot = w.now.Wall.Add(wall), w.now.Boot+time.Hour-time.Second
 		if wall < 0 {
 			w.see("a", ledger.SeenRetry)

@@ -87,7 +87,7 @@ func TestARedispatchIsBoundedAndThenAPersonIsTold(t *testing.T) {
 	now, d := w.again(w.absent("a"))
 	end := *d
 	end.Verdict, end.Ended = ledger.VerdictUncertain, w.now
-	_, err := w.Finish(t.Context(), ledger.Finish{Key: now.Key, Dispatch: end, NextTryAt: w.now.Wall})
+	_, err := w.EndDispatch(t.Context(), ledger.EndDispatch{Key: now.Key, Dispatch: end, NextTryAt: w.now.Wall})
 	w.ok(err)
 	w.is("a", ledger.NeedsReconcile)
 	m := w.absent("a")

@@ -33,7 +33,7 @@ func paid(t *testing.T, change ...func(*ledger.Claim)) *world {
 	content := []byte(`{"amount":1}`)
 	body := func(q *ledger.Claim) { q.Body, q.Record.Request.Body = content, bodyOf(content) }
 	d := w.send(r, "a", append(change, body)...)
-	w.finish("a", d, ledger.VerdictApplied, func(f *ledger.Finish) {
+	w.finish("a", d, ledger.VerdictApplied, func(f *ledger.EndDispatch) {
 		f.Result.Header = ledger.Header{"X-Payee": {"ada"}}
 	})
 	_, err := w.FinishRun(t.Context(), r.ID, "done", true)
@@ -84,7 +84,7 @@ func TestTrailersAreForgottenWithTheirAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.open()
-	w.finish("a", w.send(r, "a"), ledger.VerdictApplied, func(f *ledger.Finish) {
+	w.finish("a", w.send(r, "a"), ledger.VerdictApplied, func(f *ledger.EndDispatch) {
 		f.Result.Trailer = ledger.Header{"Receipt": {"of Ada Lovelace"}}
 	})
 	_, err := w.FinishRun(t.Context(), r.ID, "done", true)

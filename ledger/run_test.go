@@ -111,26 +111,26 @@ func TestDefiniteFailures(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		open   []func(*ledger.OpenRun)
-		finish []func(*ledger.Finish)
+		finish []func(*ledger.EndDispatch)
 		state  ledger.RunState
 		class  verdict.Class
 		item   ledger.ItemState
 		kind   string
 	}{
-		{"logic aborts", nil, []func(*ledger.Finish){class(verdict.Logic)},
+		{"logic aborts", nil, []func(*ledger.EndDispatch){class(verdict.Logic)},
 			ledger.RunAborted, verdict.Logic, ledger.ItemFailed, ""},
-		{"precondition aborts and escalates", nil, []func(*ledger.Finish){class(verdict.Precondition)},
+		{"precondition aborts and escalates", nil, []func(*ledger.EndDispatch){class(verdict.Precondition)},
 			ledger.RunAborted, verdict.Precondition, ledger.ItemFailed, ledger.EscalationPrecondition},
-		{"permission aborts and escalates", nil, []func(*ledger.Finish){class(verdict.Permission)},
+		{"permission aborts and escalates", nil, []func(*ledger.EndDispatch){class(verdict.Permission)},
 			ledger.RunAborted, verdict.Permission, ledger.ItemFailed, ledger.EscalationPermission},
 		{"transient opens the grace", nil, nil, ledger.RunFailing, verdict.Transient, ledger.ItemOpen, ""},
-		{"401 opens the grace, and nobody is asked yet", nil, []func(*ledger.Finish){unauthorized},
+		{"401 opens the grace, and nobody is asked yet", nil, []func(*ledger.EndDispatch){unauthorized},
 			ledger.RunFailing, verdict.Permission, ledger.ItemOpen, ""},
-		{"a redirect is passed on", nil, []func(*ledger.Finish){class(verdict.Logic), passedOn},
+		{"a redirect is passed on", nil, []func(*ledger.EndDispatch){class(verdict.Logic), passedOn},
 			ledger.RunRunning, "", ledger.ItemOpen, ""},
-		{"on_failure return tells the script", []func(*ledger.OpenRun){returns}, []func(*ledger.Finish){class(verdict.Logic)},
+		{"on_failure return tells the script", []func(*ledger.OpenRun){returns}, []func(*ledger.EndDispatch){class(verdict.Logic)},
 			ledger.RunRunning, "", ledger.ItemOpen, ""},
-		{"on_failure return, 401", []func(*ledger.OpenRun){returns}, []func(*ledger.Finish){unauthorized},
+		{"on_failure return, 401", []func(*ledger.OpenRun){returns}, []func(*ledger.EndDispatch){unauthorized},
 			ledger.RunRunning, "", ledger.ItemOpen, ledger.EscalationPermission},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestJoinersShareAFailure(t *testing.T) {
 // accepted has a mutation answered by a 202 that is followed.
 func (w *world) accepted(r *ledger.Run, name string) {
 	w.t.Helper()
-	out := w.finish(name, w.send(r, name, func(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour }), ledger.VerdictAccepted, func(f *ledger.Finish) {
+	out := w.finish(name, w.send(r, name, func(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour }), ledger.VerdictAccepted, func(f *ledger.EndDispatch) {
 		f.Result = &ledger.Result{Status: 202}
 	})
 	if !out.Mutation.Watching {
@@ -193,7 +193,7 @@ func TestAnItemIsNotClosedOverWhatIsFollowed(t *testing.T) {
 	w.accepted(first, "a")
 	_, err := w.EndRun(t.Context(), first.ID, verdict.Transient, "over", "person:ada")
 	w.ok(err)
-	if _, err := w.decideItem(ledger.ItemClose); !errors.Is(err, ledger.ErrItemUnsettled) {
+	if _, err := w.decideItem(ledger.ItemClose); !errors.Is(err, ledger.ErrItemUnresolved) {
 		t.Errorf("a person closes it: %v", err)
 	}
 	second := w.open()
@@ -214,7 +214,7 @@ func TestAnItemIsNotClosedOverWhatIsFollowed(t *testing.T) {
 
 func TestFinishRun(t *testing.T) {
 	t.Parallel()
-	fails := func(change ...func(*ledger.Finish)) func(*world, *ledger.Run) {
+	fails := func(change ...func(*ledger.EndDispatch)) func(*world, *ledger.Run) {
 		return func(w *world, r *ledger.Run) {
 			w.finish("a", w.send(r, "a"), ledger.VerdictFailed, append(change, class(verdict.Logic))...)
 		}

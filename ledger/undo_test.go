@@ -161,9 +161,9 @@ func TestTheNewestEffectIsTakenBackFirst(t *testing.T) {
 	if _, _, err := w.undo(w.byKey(older.Key)); !errors.Is(err, ledger.ErrNotAllowed) {
 		t.Fatalf("the older one beside it: %v", err)
 	}
-	end := ledger.Finish{Key: newer.Key, Dispatch: *d, Result: &ledger.Result{Status: 204}}
+	end := ledger.EndDispatch{Key: newer.Key, Dispatch: *d, Result: &ledger.Result{Status: 204}}
 	end.Dispatch.Verdict = ledger.VerdictApplied
-	_, err = w.Finish(t.Context(), end)
+	_, err = w.EndDispatch(t.Context(), end)
 	w.ok(err)
 	if _, d, err := w.undo(w.byKey(older.Key)); err != nil || d == nil {
 		t.Errorf("after it: %v, %v", d, err)
@@ -212,9 +212,9 @@ func TestAnUndoThatFailsForGoodWaitsForAPerson(t *testing.T) {
 		_, newer := w.owes("a")
 		_, d, err := w.undo(newer)
 		w.ok(err)
-		end := ledger.Finish{Key: newer.Key, Dispatch: *d, NextTryAt: w.now.Wall.Add(time.Minute)}
+		end := ledger.EndDispatch{Key: newer.Key, Dispatch: *d, NextTryAt: w.now.Wall.Add(time.Minute)}
 		end.Dispatch.Verdict, end.Dispatch.Class = ledger.VerdictFailed, class
-		_, err = w.Finish(t.Context(), end)
+		_, err = w.EndDispatch(t.Context(), end)
 		w.ok(err)
 		m := w.byKey(newer.Key)
 		if asked := m.Escalated() && m.Escalation.Kind == ledger.EscalationUndo; m.Queued() != queued || asked == queued {
@@ -239,9 +239,9 @@ func TestAnUndoThatMayStillTakeEffectIsNotWaived(t *testing.T) {
 		_, err := w.Resolve(t.Context(), ledger.Resolve{Key: now.Key, Version: now.Version, Action: ledger.OnSkip, Actor: "ada", Reason: "leave it"})
 		return err
 	}
-	end := ledger.Finish{Key: m.Key, Dispatch: *d, NextTryAt: w.now.Wall.Add(time.Minute)}
+	end := ledger.EndDispatch{Key: m.Key, Dispatch: *d, NextTryAt: w.now.Wall.Add(time.Minute)}
 	end.Dispatch.Verdict, end.Dispatch.Ended = ledger.VerdictUncertain, w.now
-	_, err = w.Finish(t.Context(), end)
+	_, err = w.EndDispatch(t.Context(), end)
 	w.ok(err)
 	if err := waive(); !errors.Is(err, ledger.ErrNotAllowed) || w.byKey(m.Key).State != ledger.NeedsReconcile {
 		t.Errorf("within settle: %v", err)
@@ -269,9 +269,9 @@ func TestAnUndoThatIsCalledFailedIsNotWaivedWhileItIsSent(t *testing.T) {
 	w.ok(err)
 	end := func(d *ledger.Dispatch) {
 		t.Helper()
-		f := ledger.Finish{Key: m.Key, Dispatch: *d, NextTryAt: w.now.Wall.Add(time.Minute)}
+		f := ledger.EndDispatch{Key: m.Key, Dispatch: *d, NextTryAt: w.now.Wall.Add(time.Minute)}
 		f.Dispatch.Verdict, f.Dispatch.Ended = ledger.VerdictUncertain, w.now
-		_, err := w.Finish(t.Context(), f)
+		_, err := w.EndDispatch(t.Context(), f)
 		w.ok(err)
 	}
 	resolve := func(action ledger.Trigger) error {
@@ -371,9 +371,9 @@ func TestAnUndoOfUnknownOutcomeIsNotRun(t *testing.T) {
 	_, newer := w.owes("a")
 	m, d, err := w.undo(newer)
 	w.ok(err)
-	end := ledger.Finish{Key: m.Key, Dispatch: *d}
+	end := ledger.EndDispatch{Key: m.Key, Dispatch: *d}
 	end.Dispatch.Verdict = ledger.VerdictUncertain
-	_, err = w.Finish(t.Context(), end)
+	_, err = w.EndDispatch(t.Context(), end)
 	w.ok(err)
 	if _, _, err := w.undo(w.byKey(m.Key)); !errors.Is(err, ledger.ErrNotAllowed) {
 		t.Errorf("got %v, want a refusal", err)
@@ -410,9 +410,9 @@ func TestAnOlderEffectWaitsForANewerUndoOfUnknownOutcome(t *testing.T) {
 	older, newer := w.owes("a")
 	_, d, err := w.undo(newer)
 	w.ok(err)
-	end := ledger.Finish{Key: newer.Key, Dispatch: *d}
+	end := ledger.EndDispatch{Key: newer.Key, Dispatch: *d}
 	end.Dispatch.Verdict = ledger.VerdictUncertain
-	_, err = w.Finish(t.Context(), end)
+	_, err = w.EndDispatch(t.Context(), end)
 	w.ok(err)
 	if m := w.byKey(newer.Key); m.State != ledger.Indeterminate || !m.Escalated() {
 		t.Fatalf("the newer one is %s, a person is asked: %v", m.State, m.Escalated())

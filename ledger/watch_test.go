@@ -10,7 +10,7 @@ import (
 
 func watched(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour }
 
-func status202(f *ledger.Finish) { f.Result = &ledger.Result{Status: 202} }
+func status202(f *ledger.EndDispatch) { f.Result = &ledger.Result{Status: 202} }
 
 // It promised only what then didn't come: it must not become the answer of a later sending whose
 // own is lost.

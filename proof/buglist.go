@@ -48,9 +48,9 @@ var bugs = []bug{
 	{
 		name: "answered before the outcome is durable", stage: "histories", sentence: `told that [a-z]+ happened before that was durable`,
 		edits: []edit{{
-			"ledger Ledger.Finish", "\treturn l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.finish(&f) })\n",
-			"\tvar out Finished\n\terr := l.Healthy()\n\tif err != nil {\n\t\treturn Finished{}, err\n\t}\n" +
-				"\tl.Note(func(tx Tx) error {\n\t\tc := l.command(tx)\n\t\tout.Mutation, out.Run, err = c.finish(&f)\n\t\treturn err\n\t})\n\treturn out, err\n",
+			"ledger Ledger.EndDispatch", "\treturn l.moving(ctx, func(c *command) (*Mutation, *Run, error) { return c.endDispatch(&f) })\n",
+			"\tvar out Moved\n\terr := l.Healthy()\n\tif err != nil {\n\t\treturn Moved{}, err\n\t}\n" +
+				"\tl.Note(func(tx Tx) error {\n\t\tc := l.command(tx)\n\t\tout.Mutation, out.Run, err = c.endDispatch(&f)\n\t\treturn err\n\t})\n\treturn out, err\n",
 		}},
 	},
 	{

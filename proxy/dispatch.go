@@ -176,7 +176,7 @@ func (p *Proxy) unsendable(ctx context.Context, s *sending, f *refusal) *reply {
 	d := s.Dispatch
 	d.Ended = ledger.Stamp(clock.Take(p.config.Clock))
 	d.Verdict, d.Class, d.Reason = ledger.VerdictNotSent, verdict.Logic, f.detail
-	finished, recorded := p.finish(ctx, s, ledger.Finish{Key: s.w.key, Dispatch: d})
+	finished, recorded := p.finish(ctx, s, ledger.EndDispatch{Key: s.w.key, Dispatch: d})
 	if !recorded {
 		return p.notRecorded(s)
 	}

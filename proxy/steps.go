@@ -141,7 +141,7 @@ func (p *Proxy) unprepared(ctx context.Context, s *sending, problem error) *repl
 		d.Ended = ledger.Stamp(clock.Take(p.config.Clock))
 	}
 	unauthorized := own && s.Answer.Status == http.StatusUnauthorized
-	finish := ledger.Finish{Key: s.w.key, Dispatch: *d, Unauthorized: unauthorized}
+	finish := ledger.EndDispatch{Key: s.w.key, Dispatch: *d, Unauthorized: unauthorized}
 	if s.Verdict.RetryAfter > 0 {
 		finish.RetryAfter = p.config.Clock.Now().Add(s.Verdict.RetryAfter)
 	}

@@ -202,7 +202,7 @@ func (w *world) ended(m *ledger.Mutation, v ledger.Verdict) *ledger.Mutation {
 	if v.Failure() {
 		d.Class, d.Status = verdict.Logic, http.StatusConflict
 	}
-	out, err := w.ledger.Finish(w.Context(), ledger.Finish{Key: m.Key, Dispatch: d, NextTryAt: w.r.NextTry(m)})
+	out, err := w.ledger.EndDispatch(w.Context(), ledger.EndDispatch{Key: m.Key, Dispatch: d, NextTryAt: w.r.NextTry(m)})
 	if err != nil {
 		w.Fatal(err)
 	}

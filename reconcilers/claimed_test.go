@@ -234,7 +234,7 @@ func TestWhatWasMadeBeforeTheSendingThatIsUnknownIsNotOurs(t *testing.T) {
 		m := w.claim("a")
 		d := *m.Current()
 		d.Verdict, d.Ended, d.Head, d.Status, d.Class = ledger.VerdictFailed, w.now(), true, http.StatusForbidden, verdict.Permission
-		if _, err := w.ledger.Finish(t.Context(), ledger.Finish{Key: m.Key, Dispatch: d}); err != nil {
+		if _, err := w.ledger.EndDispatch(t.Context(), ledger.EndDispatch{Key: m.Key, Dispatch: d}); err != nil {
 			t.Fatal(err)
 		}
 		w.clock.Advance(time.Hour)

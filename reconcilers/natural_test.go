@@ -154,7 +154,7 @@ func TestAStateThatWasChangedSinceIsNotSetAgain(t *testing.T) {
 			m := w.claim("a")
 			d := *m.Current()
 			d.Verdict, d.Class, d.Ended = ledger.VerdictFailed, verdict.Logic, w.now()
-			if _, err := w.ledger.Finish(w.Context(), ledger.Finish{Key: m.Key, Dispatch: d}); err != nil {
+			if _, err := w.ledger.EndDispatch(w.Context(), ledger.EndDispatch{Key: m.Key, Dispatch: d}); err != nil {
 				w.Fatal(err)
 			}
 		}, 1},

@@ -58,7 +58,7 @@ func (l *linearized) do(q asked) answered {
 		err  error
 		word string
 	}{
-		{ledger.ErrItemUnsettled, "unsettled"}, {ledger.ErrRunUnfinished, "unfinished"}, {ledger.ErrRunEnded, "ended"},
+		{ledger.ErrItemUnresolved, "unsettled"}, {ledger.ErrRunUnfinished, "unfinished"}, {ledger.ErrRunEnded, "ended"},
 		{ledger.ErrItemDone, "item-done"}, {ledger.ErrItemAttention, "item-attention"}, {ledger.ErrItemBusy, "busy"},
 		{ledger.ErrBlocked, "blocked"}, {ledger.ErrAttempt, "attempt"}, {ledger.ErrVersion, stale}, {ledger.ErrNotAllowed, refused},
 		{ledger.ErrNotFound, nothing}, {ledger.ErrInvalid, wrong},
@@ -196,7 +196,7 @@ func (l *linearized) join(q *asked) (answered, error) {
 }
 
 func (l *linearized) finish(q *asked) (answered, error) {
-	f := ledger.Finish{Key: l.key(q), Inline: q.is("pending"), Dispatch: ledger.Dispatch{
+	f := ledger.EndDispatch{Key: l.key(q), Inline: q.is("pending"), Dispatch: ledger.Dispatch{
 		ID: q.Dispatch, Verdict: ledger.VerdictUncertain, Class: verdict.Transient, Reason: "because of a test",
 		Wire: ledger.Wire{BytesWritten: 1},
 	}}
@@ -211,7 +211,7 @@ func (l *linearized) finish(q *asked) (answered, error) {
 	if f.Dispatch.Verdict == ledger.VerdictApplied {
 		f.Result = linearResult(q)
 	}
-	out, err := l.Finish(context.Background(), f)
+	out, err := l.EndDispatch(context.Background(), f)
 	return told(out.Mutation, out.Run, err)
 }
 

@@ -47,7 +47,7 @@ func (c *command) fenced(key Key, dispatchID string) (*Mutation, *Dispatch, erro
 	return m, d, nil
 }
 
-// Finish records the end of a dispatch, and moves record and run by the table:
+// EndDispatch records the end of a dispatch, and moves record and run by the table:
 //
 //  1. A success with its whole answer makes the record applied, also if it is an older dispatch's. While a newer
 //     dispatch is in flight, it makes the record committed.
@@ -56,19 +56,19 @@ func (c *command) fenced(key Key, dispatchID string) (*Mutation, *Dispatch, erro
 //  4. While an earlier dispatch is unresolved, a failure leaves the record unknown.
 //
 // Only the dispatch's process may finish it, once; but a success may follow an uncertain end.
-func (l *Ledger) Finish(ctx context.Context, f Finish) (Finished, error) {
-	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.finish(&f) })
+func (l *Ledger) EndDispatch(ctx context.Context, f EndDispatch) (Moved, error) {
+	return l.moving(ctx, func(c *command) (*Mutation, *Run, error) { return c.endDispatch(&f) })
 }
 
 // finishing evaluates fn and gathers its answer.
-func (l *Ledger) finishing(ctx context.Context, fn func(*command) (*Mutation, *Run, error)) (Finished, error) {
-	return evaluate(ctx, l, func(c *command) (out Finished, err error) {
+func (l *Ledger) moving(ctx context.Context, fn func(*command) (*Mutation, *Run, error)) (Moved, error) {
+	return evaluate(ctx, l, func(c *command) (out Moved, err error) {
 		out.Mutation, out.Run, err = fn(c)
 		return out, err
 	})
 }
 
-func (c *command) finish(f *Finish) (*Mutation, *Run, error) {
+func (c *command) endDispatch(f *EndDispatch) (*Mutation, *Run, error) {
 	m, d, err := c.fenced(f.Key, f.Dispatch.ID)
 	if err != nil {
 		return nil, nil, err
@@ -102,7 +102,7 @@ func outdoes(verdict, old Verdict) bool {
 }
 
 // verdict is the verdict as far as the rest proves it: a success without an answer is a committed one.
-func (f *Finish) verdict() Verdict {
+func (f *EndDispatch) verdict() Verdict {
 	switch v := f.Dispatch.Verdict; v {
 	case VerdictFailed, VerdictNotSent, VerdictUncertain:
 		return v
@@ -120,7 +120,7 @@ func (f *Finish) verdict() Verdict {
 }
 
 // recordEnd copies what was seen on the wire; what the claim recorded stays.
-func (c *command) recordEnd(d *Dispatch, f *Finish, verdict Verdict) {
+func (c *command) recordEnd(d *Dispatch, f *EndDispatch, verdict Verdict) {
 	seen := f.Dispatch
 	seen.ID, seen.Owner, seen.Run, seen.Generation = d.ID, d.Owner, d.Run, d.Generation
 	seen.Redispatch, seen.Prepares, seen.Prepared = d.Redispatch, d.Prepares, d.Prepared
@@ -134,7 +134,7 @@ func (c *command) recordEnd(d *Dispatch, f *Finish, verdict Verdict) {
 }
 
 // ended names the trigger of the dispatch's end, "" if the record stays as it is, and its facts.
-func (c *command) ended(m *Mutation, d *Dispatch, f *Finish) (Trigger, Facts) {
+func (c *command) ended(m *Mutation, d *Dispatch, f *EndDispatch) (Trigger, Facts) {
 	newest := m.Current().ID == d.ID
 	known := FactInline.If(f.Inline)
 	switch {
@@ -193,7 +193,7 @@ func (m *Mutation) closeResends(d *Dispatch) {
 }
 
 // moveByEnd carries out the move of a dispatch's end, with its answer.
-func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *Finish, on Trigger, known Facts) (*Mutation, *Run, error) {
+func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *EndDispatch, on Trigger, known Facts) (*Mutation, *Run, error) {
 	tooLarge := f.TooLarge
 	if (d.Verdict == VerdictApplied || d.Verdict == VerdictAccepted) && !tooLarge {
 		if err := c.keepResult(m, f.Result, "answer", f.Body); err != nil {
@@ -291,8 +291,8 @@ func (c *command) runOf(id string) (*Run, error) {
 // dispatch is dispatchID. A record that is not in flight is returned as it is.
 func (l *Ledger) Park(
 	ctx context.Context, key Key, dispatchID string, nextTryAt time.Time, reason string,
-) (Finished, error) {
-	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) {
+) (Moved, error) {
+	return l.moving(ctx, func(c *command) (*Mutation, *Run, error) {
 		m, d, err := c.fenced(key, dispatchID)
 		if err != nil {
 			return nil, nil, err

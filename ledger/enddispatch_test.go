@@ -343,19 +343,19 @@ func TestOtherLateVerdictsAreFencedOff(t *testing.T) {
 	w.decide("a", ledger.OnDidNotHappen, force)
 	second := w.send(w.open(), "a")
 	for _, v := range []ledger.Verdict{ledger.VerdictFailed, ledger.VerdictNotSent, ledger.VerdictUncertain} {
-		if _, err := w.Finish(t.Context(), end("a", first, v)); !errors.Is(err, ledger.ErrNotAllowed) {
+		if _, err := w.EndDispatch(t.Context(), end("a", first, v)); !errors.Is(err, ledger.ErrNotAllowed) {
 			t.Errorf("%s after an uncertain verdict: %v", v, err)
 		}
 	}
 	w.is("a", ledger.InFlight)
 	w.finish("a", second, ledger.VerdictApplied)
-	if _, err := w.Finish(t.Context(), end("a", second, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrNotAllowed) {
+	if _, err := w.EndDispatch(t.Context(), end("a", second, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrNotAllowed) {
 		t.Errorf("a second verdict: %v", err)
 	}
 	third := w.send(w.open(takeover), "b")
 	w.finish("b", third, ledger.VerdictFailed)
 	for _, v := range []ledger.Verdict{ledger.VerdictApplied, ledger.VerdictCommitted, ledger.VerdictAccepted, ledger.VerdictUncertain} {
-		if _, err := w.Finish(t.Context(), end("b", third, v, status202)); !errors.Is(err, ledger.ErrNotAllowed) {
+		if _, err := w.EndDispatch(t.Context(), end("b", third, v, status202)); !errors.Is(err, ledger.ErrNotAllowed) {
 			t.Errorf("%s after a failure: %v", v, err)
 		}
 	}
@@ -368,14 +368,14 @@ func TestOnlyTheOwnerFinishes(t *testing.T) {
 	d := w.send(w.open(), "a")
 	w.restart()
 	for _, v := range []ledger.Verdict{ledger.VerdictApplied, ledger.VerdictFailed} {
-		if _, err := w.Finish(t.Context(), end("a", d, v)); !errors.Is(err, ledger.ErrNotAllowed) {
+		if _, err := w.EndDispatch(t.Context(), end("a", d, v)); !errors.Is(err, ledger.ErrNotAllowed) {
 			t.Errorf("%s by another process: %v", v, err)
 		}
 	}
 	if _, err := w.MarkCommitted(t.Context(), key("a"), d.ID, 200); !errors.Is(err, ledger.ErrNotAllowed) {
 		t.Errorf("the head by another process: %v", err)
 	}
-	if _, err := w.Finish(t.Context(), end("a", &ledger.Dispatch{ID: "nobody's"}, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrInvalid) {
+	if _, err := w.EndDispatch(t.Context(), end("a", &ledger.Dispatch{ID: "nobody's"}, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrInvalid) {
 		t.Errorf("an unknown dispatch: %v", err)
 	}
 	w.is("a", ledger.NeedsReconcile)
