@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -100,7 +101,7 @@ func (h *changing) given(t *testing.T, commits ...int) Config {
 			if err := l.putValue(foldKey(f.tip.Commit, 0), foldRecord{First: f.tip.Commit, Tip: f.tip, Parts: 1}); err != nil {
 				return err
 			}
-			return applyAll(txn, append(f.entries, l.writes...))
+			return applyAll(txn, slices.Concat(f.entries, l.writes))
 		}); err != nil {
 			t.Fatal(err)
 		}

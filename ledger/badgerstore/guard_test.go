@@ -216,7 +216,9 @@ func TestPanickingCommandIsDropped(t *testing.T) {
 
 func TestOversizedCommandIsRefused(t *testing.T) {
 	t.Parallel()
-	s := mustOpen(t, testConfig(t.TempDir()))
+	c := testConfig(t.TempDir())
+	c.ring = logSize
+	s := mustOpen(t, c)
 	for _, c := range []struct {
 		name string
 		size int

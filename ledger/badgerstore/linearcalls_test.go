@@ -20,7 +20,7 @@ type call struct {
 // calls are the commands of the ledger that are drawn, by the model's words for them.
 var calls = map[string]call{
 	"claim": {"Claim", (*linearized).claim}, "join": {"Join", (*linearized).join},
-	"finish": {"Finish", (*linearized).finish}, "park": {"Park", (*linearized).park},
+	"finish": {"EndDispatch", (*linearized).finish}, "park": {"Park", (*linearized).park},
 	"commit": {"MarkCommitted", (*linearized).commit}, "prepared": {"Prepared", (*linearized).prepared},
 	"observe": {"Observe", (*linearized).observe}, "exhaust": {"Exhaust", (*linearized).exhaust}, "resend": {"Resend", (*linearized).resend},
 	"redispatch": {"Redispatch", (*linearized).redispatch}, "call_off": {"CallOffRedispatch", (*linearized).callOff},
