@@ -38,7 +38,7 @@ LONGEST := ./integration ./ledger/badgerstore ./cmd/keep-proxy ./proxy
 # detector's, so they run without it. What the program does is run with it by the other tests, and make proof
 # runs these with it, too. Only TestHistories runs both ways: 200 histories with it, 2,000 without.
 PROCESSES := TestScripts TestCrashMatrix TestKilledAtEachCrashPoint TestKilledAgainWhileReconciling TestKilledAtRandomMoments \
-	TestKilledWhileAPersonHasItUndone TestKilledInTheMiddleOfAnUndo TestEndedWhileTheJournalIsEmptied
+	TestKilledWhileAPersonHasItUndone TestKilledInTheMiddleOfAnUndo TestEndedWhileTheRingTurns
 THESE := ^($(subst $() ,|,$(strip $(PROCESSES))))$$
 HAVE_PROCESSES := ./integration ./cmd/keep-proxy
 

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -87,10 +88,10 @@ type Ledger interface {
 	OpenRun(ctx context.Context, r ledger.OpenRun) (*ledger.Run, error)
 	Heartbeat(ctx context.Context, id string, ttl time.Duration) (*ledger.Run, error)
 	FinishRun(ctx context.Context, id, outcome string, keepOpen bool) (*ledger.Run, error)
-	EndRun(ctx context.Context, id string, class ledger.Class, reason, actor string) (*ledger.Run, error)
+	EndRun(ctx context.Context, id string, class verdict.Class, reason, actor string) (*ledger.Run, error)
 
 	DecideItem(ctx context.Context, d ledger.DecideItem) (*ledger.Item, error)
-	Resolve(ctx context.Context, r ledger.Resolve) (ledger.Finished, error)
+	Resolve(ctx context.Context, r ledger.Resolve) (ledger.Moved, error)
 	Actions(m *ledger.Mutation, now ledger.Stamp) []ledger.Action
 	RunObligation(ctx context.Context, q ledger.RunObligation) (*ledger.Mutation, error)
 	ConfirmGaps(ctx context.Context, q ledger.ConfirmGap) (items int, err error)

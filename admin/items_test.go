@@ -6,6 +6,7 @@ import (
 
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -78,8 +79,8 @@ func TestWhatARepairFinds(t *testing.T) {
 	if got := next(); got[applied.ID] != "applied, replay" || got[failed.ID] != "in_flight, wait" {
 		t.Errorf("before it failed: %v", got)
 	}
-	w.finish(ledger.Finish{Key: failed.Key, Dispatch: ledger.Dispatch{
-		ID: failed.Current().ID, Verdict: ledger.VerdictFailed, Class: ledger.ClassPrecondition, Reason: "the account is empty",
+	w.finish(ledger.EndDispatch{Key: failed.Key, Dispatch: ledger.Dispatch{
+		ID: failed.Current().ID, Verdict: ledger.VerdictFailed, Class: verdict.Precondition, Reason: "the account is empty",
 		Wire: ledger.Wire{BytesWritten: 412, Head: true, Status: 422, BodyComplete: true},
 	}})
 	if got := next(); got[applied.ID] != "applied, replay" || got[failed.ID] != "failed, send" {
@@ -142,7 +143,7 @@ func TestDecisionsOnItemsRefuse(t *testing.T) {
 		{"no actor", path + "/reopen", `{"reason":"x"}`, 400, "bad-request", []string{"/actor: missing"}},
 		{"no attempt", path + "/new-attempt", `{"reason":"x","actor":"ada"}`, 400, "bad-request", []string{"/attempt: missing"}},
 		{"another attempt", path + "/new-attempt", `{"reason":"x","actor":"ada","attempt":2}`, 409, "attempt", []string{"attempt 1, not 2", "decide on what it says now"}},
-		{"an unknown", path + "/done", `{"reason":"x","actor":"ada"}`, 409, "item-unsettled", []string{"indeterminate"}},
+		{"an unknown", path + "/done", `{"reason":"x","actor":"ada"}`, 409, "item-unresolved", []string{"indeterminate"}},
 		{"a version that is not its own", path + "/skip", `{"reason":"x","actor":"ada","version":99,"with_mutations":true}`, 409, "version", nil},
 		{"a key of another decision", path + "/done", `{"reason":"x","actor":"ada","with_mutations":true}`, 400, "bad-request", []string{"/with_mutations"}},
 		{"no such item", "/v1/items/i-1/done", `{"reason":"x","actor":"ada"}`, 404, "not-found", nil},
@@ -199,7 +200,7 @@ func TestARerunOfWhatIsFollowedOrForgotten(t *testing.T) {
 	followed := transfer(&run.Run)
 	followed.policy.Reconciler, followed.policy.WatchEvery, followed.policy.WatchMax = true, time.Second, time.Hour
 	m := w.claim(followed)
-	w.finish(ledger.Finish{
+	w.finish(ledger.EndDispatch{
 		Key: m.Key, Dispatch: ledger.Dispatch{ID: m.Current().ID, Verdict: ledger.VerdictAccepted, Wire: ledger.Wire{Head: true, Status: 202, BodyComplete: true}},
 		Result: &ledger.Result{Status: 202},
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -29,7 +30,7 @@ var problemTypes = map[string]problemType{
 	"item-done":          {http.StatusConflict, "The item is done"},
 	"item-busy":          {http.StatusConflict, "The item is busy"},
 	"item-attention":     {http.StatusConflict, "The item needs attention"},
-	"item-unsettled":     {http.StatusConflict, "A mutation of the item is unsettled"},
+	"item-unresolved":    {http.StatusConflict, "A mutation of the item is unresolved"},
 	"attempt":            {http.StatusConflict, "Not the current attempt"},
 	"run-unfinished":     {http.StatusConflict, "The run is unfinished"},
 	"run-ended":          {http.StatusConflict, "The run is over"},
@@ -98,7 +99,7 @@ var refusals = []struct {
 	{ledger.ErrItemAttention, "item-attention", "The item waits for a person's decision; see GET /v1/escalations, or GET /v1/status after a loss. " +
 		"Where neither asks, decide on the item itself: keep-proxy items reopen, skip or new-attempt.", true},
 	{ledger.ErrAttempt, "attempt", "The attempt isn't the item's current one; leave attempt out to take that.", true},
-	{ledger.ErrItemUnsettled, "item-unsettled", "The item isn't changed while a mutation of it is unsettled; see keep-proxy status.", true},
+	{ledger.ErrItemUnresolved, "item-unresolved", "The item isn't changed while a mutation of it is unresolved; see keep-proxy status.", true},
 	{ledger.ErrItemState, "not-allowed", "The item's state doesn't allow this; see its actions in GET /v1/items/ID.", true},
 	{ledger.ErrRunUnfinished, "run-unfinished", "The run can't finish as done; see GET /v1/mutations with the run.", true},
 	{ledger.ErrRunEnded, "run-ended", "The run is over; open a new one.", true},
@@ -149,7 +150,7 @@ func blockedProblem(e *ledger.BlockedError) *wire.Problem {
 	p := refuse("blocked", "Mutation %s of item %q is unresolved (%s) and stops the %s; it is settled by reconciling, or with keep-proxy resolve %s.",
 		b.ID, b.Item, b.State, scopeOf(b.Scope), b.ID)
 	p.Mutation = &wire.MutationRef{ID: b.ID, State: string(b.State)}
-	p.Run, p.Item, p.Class = b.Run, b.Item, string(ledger.ClassIndeterminate)
+	p.Run, p.Item, p.Class = b.Run, b.Item, string(verdict.Indeterminate)
 	return p
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -113,7 +114,7 @@ func TestBodies(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := w.claim(transfer(&run.Run))
-	m = w.finish(ledger.Finish{
+	m = w.finish(ledger.EndDispatch{
 		Key:      m.Key,
 		Dispatch: ledger.Dispatch{ID: m.Current().ID, Verdict: ledger.VerdictApplied, Wire: ledger.Wire{Head: true, Status: 200, BodyComplete: true}},
 		Result:   &ledger.Result{Status: 200, Body: stored},
@@ -366,8 +367,8 @@ func TestFinishNamesWhatIsUnsettled(t *testing.T) {
 	run := w.open("order-1")
 	i := transfer(&run.Run)
 	m := w.claim(i)
-	failed := w.finish(ledger.Finish{Key: m.Key, Dispatch: ledger.Dispatch{
-		ID: m.Current().ID, Verdict: ledger.VerdictFailed, Class: ledger.ClassTransient,
+	failed := w.finish(ledger.EndDispatch{Key: m.Key, Dispatch: ledger.Dispatch{
+		ID: m.Current().ID, Verdict: ledger.VerdictFailed, Class: verdict.Transient,
 		Wire: ledger.Wire{Head: true, Status: 429, BodyComplete: true},
 	}})
 	_, err := w.client.FinishRun(t.Context(), run.ID, wire.FinishRun{Outcome: "done"})
@@ -404,7 +405,7 @@ func TestAHostIsShownNoContents(t *testing.T) {
 	w := newWorld(t, nil)
 	run := w.open("order-1")
 	m := w.claim(transfer(&run.Run))
-	m = w.finish(ledger.Finish{
+	m = w.finish(ledger.EndDispatch{
 		Key:      m.Key,
 		Dispatch: ledger.Dispatch{ID: m.Current().ID, Verdict: ledger.VerdictApplied, Wire: ledger.Wire{Head: true, Status: 201, BodyComplete: true}},
 		Result:   &ledger.Result{Status: 201, Header: ledger.Header{"Set-Cookie": {"session=s3cret"}}},

@@ -111,7 +111,7 @@ func apiRefusals() map[string]provoked {
 			w.attention()
 			return opening(openOne)
 		}, "escalations"},
-		"item-unsettled": {nil, func(w *world) ask {
+		"item-unresolved": {nil, func(w *world) ask {
 			w.unknown("order-1")
 			return w.decision("done", "")
 		}, "keep-proxy status"},

@@ -132,7 +132,7 @@ func runRoutes() []route {
 // itemRoutes read items and decide on them. Only a person decides: a host that could begin an item
 // anew would make new work of each try.
 func itemRoutes() []route {
-	refused := []string{"not-found", "version", "not-allowed", "item-busy", "item-unsettled"}
+	refused := []string{"not-found", "version", "not-allowed", "item-busy", "item-unresolved"}
 	return []route{
 		post("/v1/items/{id}/done", operators, "closeItem", "Closes an item: it takes no new effects.",
 			decideItem[wire.DecideItem](ledger.ItemClose)).refuses(refused...),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -54,7 +55,7 @@ func retryOf(r *ledger.Run) string {
 		return retryYes
 	case r.State == ledger.RunAborted && r.Reason == ledger.FinishedAsFailed:
 		return ""
-	case r.State == ledger.RunAborted && r.Class == ledger.ClassTransient:
+	case r.State == ledger.RunAborted && r.Class == verdict.Transient:
 		return retryYes
 	}
 	return retryNo
@@ -161,7 +162,7 @@ func endRun(s *Server, r *http.Request, q *wire.EndRun) (*wire.Run, error) {
 	if err := ledger.CheckDecision(q.Actor, q.Reason); err != nil {
 		return nil, err
 	}
-	run, err := s.config.Ledger.EndRun(r.Context(), r.PathValue("id"), ledger.ClassTransient,
+	run, err := s.config.Ledger.EndRun(r.Context(), r.PathValue("id"), verdict.Transient,
 		q.Reason, ledger.PersonActor(actorOf(r.Context(), q.Actor)))
 	return shownRun(run, err)
 }

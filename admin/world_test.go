@@ -21,6 +21,7 @@ import (
 	"keep-proxy/admin"
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
 )
@@ -396,8 +397,8 @@ func storedBody(content string) ledger.Body {
 func (w *world) lose(m *ledger.Mutation) *ledger.Mutation {
 	w.t.Helper()
 	w.clock.advance(1500 * time.Millisecond)
-	return w.finish(ledger.Finish{Key: m.Key, Dispatch: ledger.Dispatch{
-		ID: m.Current().ID, Verdict: ledger.VerdictUncertain, Class: ledger.ClassIndeterminate,
+	return w.finish(ledger.EndDispatch{Key: m.Key, Dispatch: ledger.Dispatch{
+		ID: m.Current().ID, Verdict: ledger.VerdictUncertain, Class: verdict.Indeterminate,
 		Reason: "the connection broke before an answer",
 		Wire: ledger.Wire{
 			BytesWritten: 412,
@@ -409,7 +410,7 @@ func (w *world) lose(m *ledger.Mutation) *ledger.Mutation {
 // apply ends the newest dispatch with an answer.
 func (w *world) apply(m *ledger.Mutation, status int, body string) *ledger.Mutation {
 	w.t.Helper()
-	return w.finish(ledger.Finish{
+	return w.finish(ledger.EndDispatch{
 		Key: m.Key,
 		Dispatch: ledger.Dispatch{
 			ID: m.Current().ID, Verdict: ledger.VerdictApplied,
@@ -420,10 +421,10 @@ func (w *world) apply(m *ledger.Mutation, status int, body string) *ledger.Mutat
 	})
 }
 
-func (w *world) finish(f ledger.Finish) *ledger.Mutation {
+func (w *world) finish(f ledger.EndDispatch) *ledger.Mutation {
 	w.t.Helper()
 	f.NextTryAt = w.clock.now().Wall.Add(10 * time.Second)
-	done, err := w.ledger.Finish(w.t.Context(), f)
+	done, err := w.ledger.EndDispatch(w.t.Context(), f)
 	if err != nil {
 		w.t.Fatalf("finish: %v", err)
 	}

@@ -361,7 +361,7 @@ func (d deciding) RunObligation(ctx context.Context, q ledger.RunObligation) (*l
 }
 
 // Resolve implements admin.Ledger.
-func (d deciding) Resolve(ctx context.Context, r ledger.Resolve) (ledger.Finished, error) {
+func (d deciding) Resolve(ctx context.Context, r ledger.Resolve) (ledger.Moved, error) {
 	finished, err := d.Ledger.Resolve(ctx, r)
 	if err == nil {
 		d.kick()

@@ -57,7 +57,7 @@ func tend(t *testing.T, c config.Retention) *tended {
 	}
 	d := *claimed.Dispatch
 	d.Verdict, d.Reason = ledger.VerdictApplied, "200"
-	if _, err := l.Finish(t.Context(), ledger.Finish{Key: w.key, Dispatch: d, Result: &ledger.Result{Status: 200}}); err != nil {
+	if _, err := l.EndDispatch(t.Context(), ledger.EndDispatch{Key: w.key, Dispatch: d, Result: &ledger.Result{Status: 200}}); err != nil {
 		t.Fatal(err)
 	}
 	return w

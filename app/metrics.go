@@ -100,6 +100,14 @@ func newMetrics(a *App) *metrics {
 		}
 		return 1
 	})
+	logFull := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "keep_ledger_log_full_seconds_total", Help: "Time for which claims waited since the ledger's log was full.",
+	}, func() float64 {
+		if a.store == nil {
+			return 0
+		}
+		return a.store.LogFull().Seconds()
+	})
 	halted := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "keep_halted", Help: "1 while an operator keeps work back (paused or draining).",
 	}, func() float64 {
@@ -109,7 +117,7 @@ func newMetrics(a *App) *metrics {
 		return 0
 	})
 	m.registry.MustRegister(m.requests, m.durations, m.mutations, m.unrecorded, m.upgraded, m.carried, m.tries, m.tryTimes, m.working,
-		healthy, reload, halted,
+		healthy, logFull, reload, halted,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -18,7 +18,7 @@ const (
 )
 
 // Command records what is known of a sending.
-type Command func(context.Context) (ledger.Finished, error)
+type Command func(context.Context) (ledger.Moved, error)
 
 // Outcome is what the ledger must take of one sending.
 type Outcome struct {

@@ -28,12 +28,12 @@ func TestWhenRecordingIsOver(t *testing.T) {
 			t.Errorf("%v is permanent: %t", err, got)
 		}
 		r := &Recorder{Ledger: viewed{errors.New("can't be read")}, Life: t.Context()}
-		o := &Outcome{Mutation: &ledger.Mutation{Intent: ledger.Intent{ID: "m"}}, Record: func(context.Context) (ledger.Finished, error) { return ledger.Finished{}, err }}
+		o := &Outcome{Mutation: &ledger.Mutation{Intent: ledger.Intent{ID: "m"}}, Record: func(context.Context) (ledger.Moved, error) { return ledger.Moved{}, err }}
 		if got := r.once(o); got != want {
 			t.Errorf("after %v it is over: %t", err, got)
 		}
 		parked := false
-		o.Park = func(context.Context) (ledger.Finished, error) { parked = true; return ledger.Finished{}, nil }
+		o.Park = func(context.Context) (ledger.Moved, error) { parked = true; return ledger.Moved{}, nil }
 		if got := r.once(o); got {
 			t.Errorf("after %v it is over, though the record may be in flight", err)
 		}

@@ -23,6 +23,7 @@ import (
 
 	"keep-proxy/internal/clock"
 	"keep-proxy/internal/masking"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
@@ -58,7 +59,7 @@ type Sending struct {
 	Request *rules.Request
 	Body    *Content
 	// Opinion is the rule's.
-	Opinion func(*rules.Request, *rules.Response) rules.Opinion
+	Opinion func(*rules.Request, *rules.Response) verdict.Opinion
 	// Limit is the longest content of an answer that is kept, in bytes.
 	Limit int64
 	// Streams says that the rest of an answer over the limit has a taker, who ends the dispatch
@@ -187,7 +188,7 @@ func (d *Dispatcher) uncoded(h http.Header, c *Content, limit int64) (*Content, 
 
 // Judge makes the verdict of what was seen.
 func (d *Dispatcher) Judge(s *Sending) {
-	evidence, opinion := s.Answer.Evidence(), upstream.Opinion{}
+	evidence, opinion := s.Answer.Evidence(), verdict.Opinion{}
 	if evidence.Head {
 		opinion = d.opinion(s, evidence)
 	}
@@ -216,18 +217,18 @@ func (s *Sending) Rest() bool {
 
 // opinion is what the rule says of the answer. It is given content only if it may
 // read it.
-func (d *Dispatcher) opinion(s *Sending, ev upstream.Evidence) upstream.Opinion {
-	out := upstream.Opinion{Kind: upstream.OpinionUncertain, Reason: "the bodies can't be read again"}
+func (d *Dispatcher) opinion(s *Sending, ev upstream.Evidence) verdict.Opinion {
+	out := verdict.Opinion{Kind: verdict.OpinionUncertain, Reason: "the bodies can't be read again"}
 	coded := upstream.Coded(s.Answer.Header) && !s.TooLarge
 	readable := s.Content
 	if coded || !s.Operation.JudgesBody() {
 		readable = nil
 	}
 	err := d.Contents.Hold(s.Body, readable, func(request, answer []byte) {
-		out = OpinionOf(s.Opinion(WithBody(s.Request, s.Body, request), &rules.Response{
+		out = s.Opinion(WithBody(s.Request, s.Body, request), &rules.Response{
 			Status: s.Answer.Status, Header: s.Answer.Header, Body: answer,
 			Complete: ev.BodyComplete && !s.TooLarge && !coded && s.Lost == nil,
-		}))
+		})
 	})
 	if err != nil {
 		d.Log.Error().Err(err).Str("mutation", s.Mutation.ID).Msg("answer not judged by its rule")
@@ -240,33 +241,18 @@ func RuleMutation(m *ledger.Mutation) rules.Mutation {
 	return rules.Mutation{ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt, Kept: m.Kept}
 }
 
-// OpinionOf says the rules' opinion in upstream's words; an unknown one is uncertain.
-func OpinionOf(o rules.Opinion) upstream.Opinion {
-	out := upstream.Opinion{Kind: upstream.OpinionUncertain, Class: upstream.Class(o.Class), Reason: o.Reason}
-	switch o.Kind {
-	case rules.OpinionNone:
-		out.Kind = upstream.OpinionNone
-	case rules.OpinionApplied:
-		out.Kind = upstream.OpinionApplied
-	case rules.OpinionFailed:
-		out.Kind = upstream.OpinionFailed
-	case rules.OpinionUncertain:
-	}
-	return out
-}
-
 // Ended is the dispatch with its end, its verdict and what was seen of it.
 func Ended(d ledger.Dispatch, ev upstream.Evidence, v upstream.Verdict) ledger.Dispatch {
 	d.Ended = ledger.Stamp(ev.Ended)
 	d.BytesWritten, d.Head, d.Status, d.BodyComplete = ev.BytesWritten, ev.Head, ev.Status, ev.BodyComplete
 	d.ErrorClass, d.Error, d.Protocol, d.Remote = string(ev.ErrorClass), ev.Error, ev.Protocol, ev.Remote
-	d.Verdict, d.Class, d.Reason = verdict(ev, v.Kind), ledger.Class(v.Class), v.Reason
+	d.Verdict, d.Class, d.Reason = recorded(ev, v.Kind), v.Class, v.Reason
 	return d
 }
 
-// verdict is a kind of verdict in the ledger's words; an unknown one is uncertain. What the
+// recorded is a kind of verdict in the ledger's words; an unknown one is uncertain. What the
 // upstream refused unprocessed counts as not sent.
-func verdict(ev upstream.Evidence, k upstream.VerdictKind) ledger.Verdict {
+func recorded(ev upstream.Evidence, k upstream.VerdictKind) ledger.Verdict {
 	switch k {
 	case upstream.Applied, upstream.TooLarge:
 		return ledger.VerdictApplied
@@ -297,13 +283,13 @@ func (s *Sending) accepted() {
 
 // unfollowed makes what was accepted unknown: nothing says where to look.
 func (s *Sending) unfollowed() {
-	s.Verdict = upstream.Verdict{Class: upstream.ClassIndeterminate, Reason: "accepted, but without the whole answer that says where to follow it"}
-	s.Dispatch.Verdict, s.Dispatch.Class, s.Dispatch.Reason = ledger.VerdictUncertain, ledger.ClassIndeterminate, s.Verdict.Reason
+	s.Verdict = upstream.Verdict{Class: verdict.Indeterminate, Reason: "accepted, but without the whole answer that says where to follow it"}
+	s.Dispatch.Verdict, s.Dispatch.Class, s.Dispatch.Reason = ledger.VerdictUncertain, verdict.Indeterminate, s.Verdict.Reason
 }
 
-// Finish keeps the answer of what took effect, and returns what to record of the dispatch.
-func (d *Dispatcher) Finish(ctx context.Context, s *Sending) ledger.Finish {
-	f := ledger.Finish{Key: s.Mutation.Key, TooLarge: s.Verdict.Kind == upstream.TooLarge}
+// End keeps the answer of what took effect, and returns what to record of the dispatch.
+func (d *Dispatcher) End(ctx context.Context, s *Sending) ledger.EndDispatch {
+	f := ledger.EndDispatch{Key: s.Mutation.Key, TooLarge: s.Verdict.Kind == upstream.TooLarge}
 	if s.Verdict.Kind == upstream.Applied {
 		err := s.Lost
 		if err == nil {

@@ -24,7 +24,7 @@ func TestVerdictOfADispatch(t *testing.T) {
 		"uncertain":                   {upstream.Evidence{}, upstream.Uncertain, ledger.VerdictUncertain},
 		"an unknown kind is not told": {head, upstream.VerdictKind(99), ledger.VerdictUncertain},
 	} {
-		if got := verdict(tc.ev, tc.kind); got != tc.want {
+		if got := recorded(tc.ev, tc.kind); got != tc.want {
 			t.Errorf("%s: got %s, want %s", name, got, tc.want)
 		}
 	}

@@ -87,7 +87,7 @@ func TestKilledAgainWhileReconciling(t *testing.T) {
 		{"upstream.request_written:1", "reconcilers.before_observe:1", "reconcilers.before_observe:2"},
 		{"upstream.before_byte_one:3", "reconcilers.resend_recorded:1"},
 		{"upstream.request_written:3", "reconcilers.resend_recorded:1", "reconcilers.resend_answered:1"},
-		{"upstream.head_read:2", "badgerstore.before_commit:2", "badgerstore.after_highwater:1"},
+		{"upstream.head_read:2", "badgerstore.before_commit:2", "badgerstore.after_log:1"},
 		{"reconcilers.resend_answered:1", "reconcilers.resend_answered:1", "reconcilers.resend_answered:1"},
 	} {
 		t.Run(strings.Join(points, ", "), func(t *testing.T) {

@@ -30,9 +30,9 @@ func kills() int {
 	return 16
 }
 
-// smallJournal is the length of a journal, in bytes, that is emptied after a few mutations, and has
-// room for some of the commits that several scripts share.
-const smallJournal = 64 << 10
+// smallRing is the length of a log, in bytes, that is folded after a few mutations, and has room for some of
+// the commits that several scripts share.
+const smallRing = 256 << 10
 
 // Several programs are killed beside each other, each while several scripts use it.
 const (
@@ -52,7 +52,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 			absent := func(s *settings) { s.OnAbsent = []string{"fail", "redispatch"}[i%2] }
 			k := &killing{world: prepare(t, crashing, absent), random: rand.New(rand.NewPCG(seed, 0))}
 			if i >= worldsOfKills/2 {
-				k.journalOf(smallJournal)
+				k.ringOf(smallRing)
 			}
 			k.run((kills() + worldsOfKills - 1) / worldsOfKills)
 		})

@@ -40,11 +40,8 @@ type life struct {
 	waits bool
 	// last is a step that comes again and again while the upstream holds what it accepted.
 	last string
-	// journal is the length of one copy of the ledger's journal, in bytes; 0 for the usual one,
-	// which no life fills.
-	journal int64
-	// lost says that the first process of two loses the power: what its ledger had in the
-	// journal alone, the second one puts back into the engine.
+	// lost says that the first process of two loses the power: what its ledger had in the log alone,
+	// the second one folds.
 	lost bool
 	// rows says which steps are rows of the life, nil: all. Each of these is ended at by SIGKILL and
 	// by loss of power wherever the matrix is gone through.
@@ -80,29 +77,11 @@ func toBank(x *crash) *upstream   { return x.bank }
 // Work of lives.
 var (
 	short = posting("/transfers", order("M"))
-	// inline has content that lies in its record, and makes a commit too long for a tiny journal.
-	inline = posting("/transfers", orderOf(map[string]any{"reference": "M", "note": note[:tinyJournal]}))
-	long   = posting("/transfers", orderOf(map[string]any{"reference": "M", "note": note}))
+	long  = posting("/transfers", orderOf(map[string]any{"reference": "M", "note": note}))
 )
 
-// tinyJournal holds four commits of a page, and is emptied when it has two. A commit of more than
-// a page is too long for it.
-const tinyJournal = 16 << 10
-
-// ofLedger reports whether a step is one of those that the ledger makes where it empties its
-// journal, and of no commit besides.
-func ofLedger(step string) bool {
-	return strings.HasSuffix(step, "sync of data/*.mem") || strings.HasSuffix(step, "sync of highwater")
-}
-
-// ofLongCommits reports whether a step is one of the claim that goes by the engine's log, or of
-// what rests on it.
-func ofLongCommits(step string) bool {
-	return step == "upstream.request_written of a mutation" || strings.HasSuffix(step, ": claim") && (strings.Contains(step, "*.mem") || strings.Contains(step, "highwater"))
-}
-
-// ofPuttingBack reports whether a step puts something back into the engine.
-func ofPuttingBack(step string) bool { return strings.Contains(step, puttingBack) }
+// ofFolding reports whether a step gives Badger something.
+func ofFolding(step string) bool { return strings.HasSuffix(step, folding) }
 
 // lives are those of which the rows are made.
 func lives() []life {
@@ -122,11 +101,9 @@ func lives() []life {
 		{name: "mutation", upstream: toProbed, ask: long, identity: transfer, sending: mutation},
 		{name: "reconcile", upstream: toProbed, ask: short, identity: transfer, sending: mutation, second: true},
 		{name: "resend", upstream: toKeyed, ask: short, identity: transfer, sending: mutation, second: true},
-		{name: "emptied", upstream: toProbed, ask: short, identity: transfer, sending: mutation, journal: tinyJournal, rows: ofLedger},
-		{name: "overlong", upstream: toProbed, ask: inline, identity: transfer, sending: mutation, journal: tinyJournal, rows: ofLongCommits},
 		{
-			name: "putback", upstream: toProbed, ask: short, identity: transfer, sending: mutation, second: true, lost: true,
-			rows: ofPuttingBack,
+			name: "refolded", upstream: toProbed, ask: short, identity: transfer, sending: mutation, second: true, lost: true,
+			rows: ofFolding,
 		},
 		{
 			name: "decision", upstream: toHooks, ask: posting("/hook/bounded/M", "hello"), identity: "hook:bounded/M", sending: mutation,

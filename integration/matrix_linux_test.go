@@ -128,10 +128,6 @@ func (c cell) run(t *testing.T) (steps []string, reached bool) {
 	if !c.life.second && c.atSending() {
 		x.watching.Await = filepath.Join(dir, "arrived")
 	}
-	if c.life.journal > 0 {
-		x.journalOf(c.life.journal)
-		x.keep()
-	}
 	if c.life.prepare != nil {
 		c.life.prepare(x)
 	}
@@ -289,7 +285,7 @@ func (x *crash) stuck() bool {
 	last := "upstream.request_written of a " + x.life.sending + " #1"
 	switch {
 	case x.life.second:
-		last = fmt.Sprintf("after sync of highwater: observed_absent #%d", firstPassings)
+		last = fmt.Sprintf("after sync of log: observed_absent #%d", firstPassings)
 	case x.life.last != "":
 		last = fmt.Sprintf("%s #%d", x.life.last, firstPassings)
 	}

@@ -90,8 +90,7 @@ func TestTheFourOutcomesOfOneTransfer(t *testing.T) {
 func TestKilledWhileAPersonHasItUndone(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{
-		"badgerstore.before_commit", "badgerstore.after_apply", "badgerstore.before_highwater", "badgerstore.after_highwater",
-		"badgerstore.after_publish",
+		"badgerstore.before_commit", "badgerstore.before_log", "badgerstore.after_log", "badgerstore.after_publish",
 	} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()

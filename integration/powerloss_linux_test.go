@@ -163,9 +163,9 @@ func byItself(path string, folder bool) bool {
 	case folder:
 		return true
 	case dir == "data/":
-		return filepath.Ext(name) != ".mem"
+		return true
 	case dir != "":
 		return false
 	}
-	return !strings.HasPrefix(name, "ledger.") && !strings.HasPrefix(name, ".new-") && name != "highwater"
+	return !strings.HasPrefix(name, "ledger.") && !strings.HasPrefix(name, ".new-") && name != "log"
 }

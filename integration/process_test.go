@@ -196,8 +196,8 @@ func (c *child) end() error {
 	return c.err
 }
 
-// journalOf makes the program's ledger, with a journal of such a length.
-func (w *world) journalOf(length int64) {
+// ringOf makes the program's ledger, with a log of such a length.
+func (w *world) ringOf(length int64) {
 	w.t.Helper()
 	c := loadConfig(w.t, w.settings.write(w.t))
 	badgerstore.CreateForTest(w.t, app.StoreConfig(c, "test", zerolog.Nop(), clock.System()), length)

@@ -123,9 +123,8 @@ func (w *watcher) point(name string) string {
 	return name + " of a " + w.sending
 }
 
-// names are those under which a step is known: a sync of the log or of the high-water
-// file that is made for a commit has one for each thing that the commit is about. Others, at
-// start, at the end and where the journal is emptied, have one of their own.
+// names are those under which a step is known: a sync of the log that is made for a commit has one for each
+// thing that the commit is about. Others, at start and at the end, have one of their own.
 func (w *watcher) names(s fault.Step) []string {
 	var what string
 	switch s.Op {
@@ -147,12 +146,12 @@ func (w *watcher) names(s fault.Step) []string {
 		what = "sync of the folder " + w.class(s.Name)
 	case fault.OpRename:
 		what = "rename to " + w.class(s.Name)
-	case fault.OpPutBack:
-		what = puttingBack + w.class(s.Name)
+	case fault.OpFold:
+		what = folding
 	}
 	what = map[bool]string{false: "before ", true: "after "}[s.Done] + what
 	base := filepath.Base(s.Name)
-	if s.Op != fault.OpSync || len(w.about) == 0 || base != "highwater" && filepath.Ext(base) != ".mem" {
+	if s.Op != fault.OpSync || len(w.about) == 0 || base != "log" {
 		return []string{what}
 	}
 	names := make([]string, 0, len(w.about))
@@ -165,8 +164,8 @@ func (w *watcher) names(s fault.Step) []string {
 	return names
 }
 
-// puttingBack begins the name of a step that puts a commit back.
-const puttingBack = "putting a commit back into "
+// folding is a step that gives Badger a batch of what the log holds.
+const folding = "a fold"
 
 // above is the class of what lies above the ledger's folder.
 const above = ".."

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -12,7 +13,7 @@ import (
 // and what ends it.
 func TestWhoClosesAQuestionIsToldWhatWaitsOn(t *testing.T) {
 	t.Parallel()
-	failed := func(c ledger.Class) func(*world) {
+	failed := func(c verdict.Class) func(*world) {
 		return func(w *world) { w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(c)) }
 	}
 	for kind, c := range map[string]struct {
@@ -21,8 +22,8 @@ func TestWhoClosesAQuestionIsToldWhatWaitsOn(t *testing.T) {
 	}{
 		ledger.EscalationNoResult:     {states["applied, escalated"], "later runs are refused at it"},
 		ledger.EscalationMismatch:     {states["applied, disputed"], "keep-proxy items reopen"},
-		ledger.EscalationPermission:   {failed(ledger.ClassPermission), "the next run that asks for the mutation sends it again"},
-		ledger.EscalationPrecondition: {failed(ledger.ClassPrecondition), "the next run that asks for the mutation sends it again"},
+		ledger.EscalationPermission:   {failed(verdict.Permission), "the next run that asks for the mutation sends it again"},
+		ledger.EscalationPrecondition: {failed(verdict.Precondition), "the next run that asks for the mutation sends it again"},
 		ledger.EscalationDuplicate: {func(w *world) {
 			w.unknown("a")
 			w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2"))

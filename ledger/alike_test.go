@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -35,7 +36,7 @@ func TestOnlyWhatMayHaveMadeItIsAskedAbout(t *testing.T) {
 		"one that is unknown":    {func(w *world) { w.unknown("b") }, true},
 		"one that is being sent": {func(w *world) { w.send(w.open(returns), "b") }, true},
 		"one that failed": {func(w *world) {
-			w.finish("b", w.send(w.open(returns), "b"), ledger.VerdictFailed, class(ledger.ClassLogic))
+			w.finish("b", w.send(w.open(returns), "b"), ledger.VerdictFailed, class(verdict.Logic))
 		}, false},
 		"one whose steps had no end": {func(w *world) { w.unknown("b", inSteps) }, false},
 		"one that a person calls done": {func(w *world) {

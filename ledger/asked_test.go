@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -108,7 +109,7 @@ func TestOnlyItsAnswerClosesAQuestion(t *testing.T) {
 			w.decide("a", ledger.OnCheckAgain)
 		}, []string{ledger.EscalationMismatch}},
 		{"a question about the outcome takes the place of an earlier one", func(w *world) {
-			w.finish("a", w.send(w.open(), "a", noReconciler), ledger.VerdictFailed, class(ledger.ClassPermission))
+			w.finish("a", w.send(w.open(), "a", noReconciler), ledger.VerdictFailed, class(verdict.Permission))
 			w.finish("a", w.send(w.open(), "a", noReconciler), ledger.VerdictUncertain)
 		}, []string{ledger.EscalationIndeterminate}},
 		{"what is skipped is asked about no more", func(w *world) {
@@ -225,7 +226,7 @@ func TestWhatIsQueuedIsAskedAboutNoMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	more := func(q *ledger.Claim) { q.Record.Policy.MaxDispatches = 3 }
-	w.finish("a", w.send(w.open(), "a", redispatches, more), ledger.VerdictFailed, class(ledger.ClassPermission))
+	w.finish("a", w.send(w.open(), "a", redispatches, more), ledger.VerdictFailed, class(verdict.Permission))
 	w.escalated("a", ledger.EscalationPermission)
 	w.finish("a", w.send(w.open(), "a", redispatches, more), ledger.VerdictUncertain)
 	w.escalated("a", ledger.EscalationPermission)

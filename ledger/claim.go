@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"keep-proxy/internal/verdict"
 )
 
 // Claim decides whether a mutation may be sent, and records the dispatch durably before it returns. It
@@ -163,7 +165,7 @@ func (c *claiming) checkItem() (*Claimed, error) {
 			if c.run != nil && c.run.Many() {
 				return out, nil
 			}
-			return c.endWith(out, RunPausedAttention, ClassLogic)
+			return c.endWith(out, RunPausedAttention, verdict.Logic)
 		}
 	}
 	if c.q.Attempt != attempt {
@@ -254,11 +256,11 @@ func (c *claiming) endByLogic(out *Claimed) (*Claimed, error) {
 	if c.run != nil && c.run.OnFailure == FailureReturn {
 		return out, nil
 	}
-	return c.endWith(out, RunAborted, ClassLogic)
+	return c.endWith(out, RunAborted, verdict.Logic)
 }
 
 // endWith ends a managed run with the refusal.
-func (c *claiming) endWith(out *Claimed, state RunState, class Class) (*Claimed, error) {
+func (c *claiming) endWith(out *Claimed, state RunState, class verdict.Class) (*Claimed, error) {
 	if c.run == nil {
 		return out, nil
 	}

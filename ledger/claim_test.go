@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -20,7 +21,7 @@ func (w *world) applied(name string, change ...func(*ledger.Claim)) {
 
 func TestReplayTable(t *testing.T) {
 	t.Parallel()
-	failed := func(change ...func(*ledger.Finish)) func(w *world) {
+	failed := func(change ...func(*ledger.EndDispatch)) func(w *world) {
 		return func(w *world) {
 			r := w.open(returns)
 			w.finish("a", w.send(r, "a"), ledger.VerdictFailed, change...)
@@ -255,7 +256,7 @@ func TestAnotherRunJoinsAndReplays(t *testing.T) {
 	first := w.open()
 	d := w.send(first, "a")
 	second := w.open(func(o *ledger.OpenRun) { o.Takeover = true })
-	w.stands(first, ledger.RunAborted, ledger.ClassTransient)
+	w.stands(first, ledger.RunAborted, verdict.Transient)
 	if out := w.claim(second, "a"); out.Decision != ledger.DecideJoin || out.Again {
 		t.Errorf("in flight for another run: %q", out.Decision)
 	}
@@ -309,7 +310,7 @@ func TestTheGateInsideTheClaim(t *testing.T) {
 			r := w.open(item("i"))
 			d := w.send(r, "a", func(q *ledger.Claim) { q.Record.Policy.BlockScope = c.scope })
 			w.finish("a", d, ledger.VerdictUncertain)
-			w.stands(r, ledger.RunPausedReconciliation, ledger.ClassIndeterminate)
+			w.stands(r, ledger.RunPausedReconciliation, verdict.Indeterminate)
 			if c.item == "i" {
 				bystander = nil
 			}
@@ -325,7 +326,7 @@ func TestTheGateInsideTheClaim(t *testing.T) {
 			if !out.RunRefused || out.Blockers[0].Key != key("a") {
 				t.Errorf("refused: %v, blockers %+v", out.RunRefused, out.Blockers)
 			}
-			if run := w.stands(bystander, ledger.RunAborted, ledger.ClassTransient); run.Cause != key("a").ID() {
+			if run := w.stands(bystander, ledger.RunAborted, verdict.Transient); run.Cause != key("a").ID() {
 				t.Errorf("the run's cause is %q", run.Cause)
 			}
 			w.see("a", ledger.SeenApplied)
@@ -363,7 +364,7 @@ func TestAllowances(t *testing.T) {
 		if out := w.claim(r, "a"); out.Problem != "read-only-run" || !out.RunRefused {
 			t.Errorf("%q", out.Problem)
 		}
-		w.stands(r, ledger.RunAborted, ledger.ClassLogic)
+		w.stands(r, ledger.RunAborted, verdict.Logic)
 	})
 	t.Run("one admits the same mutation only", func(t *testing.T) {
 		t.Parallel()
@@ -386,7 +387,7 @@ func TestAllowances(t *testing.T) {
 		if out := w.claim(r, "b"); out.Problem != "one-mutation" || !out.RunRefused {
 			t.Errorf("a second one: %q", out.Problem)
 		}
-		w.stands(r, ledger.RunAborted, ledger.ClassLogic)
+		w.stands(r, ledger.RunAborted, verdict.Logic)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -40,7 +41,7 @@ func TestWhatHappensToARunWhileItsItemsAreClosed(t *testing.T) {
 	}{
 		"somebody ends it": {
 			func(w *world, r *ledger.Run) {
-				_, err := w.EndRun(w.t.Context(), r.ID, ledger.ClassTransient, "stopped", "person:ada")
+				_, err := w.EndRun(w.t.Context(), r.ID, verdict.Transient, "stopped", "person:ada")
 				w.ok(err)
 			}, ledger.ErrRunUnfinished, ledger.RunAborted, 100,
 		},
@@ -115,9 +116,9 @@ func TestWhatHappensToARunWhileItsItemsAreClosed(t *testing.T) {
 	}
 }
 
-func classOf(s ledger.RunState) ledger.Class {
+func classOf(s ledger.RunState) verdict.Class {
 	if s == ledger.RunAborted {
-		return ledger.ClassTransient
+		return verdict.Transient
 	}
 	return ""
 }

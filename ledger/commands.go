@@ -112,8 +112,8 @@ type Claimed struct {
 	RunRefused bool
 }
 
-// Finish records the end of a dispatch.
-type Finish struct {
+// EndDispatch records the end of a dispatch.
+type EndDispatch struct {
 	Key      Key
 	Dispatch Dispatch // the dispatch with its end, verdict and evidence
 	// Result is the answer, with Body content in Body or written before.
@@ -131,8 +131,8 @@ type Finish struct {
 	NextTryAt time.Time
 }
 
-// Finished holds record and run after a command.
-type Finished struct {
+// Moved holds record and run after a command.
+type Moved struct {
 	Mutation *Mutation
 	Run      *Run
 }

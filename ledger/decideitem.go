@@ -56,7 +56,7 @@ const skipStep = 32
 // DecideItem carries out a decision on an item. What is so already stays unchanged.
 //
 // It answers ErrInvalid, ErrNotFound or ErrVersion, and ErrAttempt for another attempt than the current one.
-// ErrItemBusy: a run of it goes on. ErrItemUnsettled: a mutation of it is unresolved, watching or in flight.
+// ErrItemBusy: a run of it goes on. ErrItemUnresolved: a mutation of it is unresolved, watching or in flight.
 // ErrItemState: its state doesn't allow the decision.
 //
 // WithMutations takes several commands. From the first on the item admits neither run nor claim. After a
@@ -139,7 +139,7 @@ func (c *command) decideItem(d DecideItem) (*Item, error) {
 		return nil, fmt.Errorf("%w: item %q is %s", ErrItemState, item.Item, item.State)
 	}
 	if err := mayClose(c, item.Workflow, item.Item); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrItemUnsettled, err)
+		return nil, fmt.Errorf("%w: %w", ErrItemUnresolved, err)
 	}
 	if err := c.answerCause(item, d); err != nil {
 		return nil, err
@@ -280,7 +280,7 @@ func (c *command) barItem(d DecideItem) (*Item, []Key, error) {
 		switch {
 		case m.State == InFlight, m.Watching, m.Undo != nil && m.Unresolved():
 			// Nothing of the item is skipped, as the item couldn't be afterwards.
-			return nil, nil, fmt.Errorf("%w: mutation %s is %s", ErrItemUnsettled, m.ID, m.State)
+			return nil, nil, fmt.Errorf("%w: mutation %s is %s", ErrItemUnresolved, m.ID, m.State)
 		case m.Undo == nil && allowedToPerson(m, OnSkip):
 			// What is owed is waived one by one: what it would take back is there.
 			skippable = append(skippable, m.Key)

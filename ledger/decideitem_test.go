@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -30,10 +31,10 @@ func TestDecisionsOnAnItem(t *testing.T) {
 		done, skip, reopen, again = ledger.ItemClose, ledger.ItemSkip, ledger.ItemReopen, ledger.ItemNewAttempt
 	)
 	ended := func(w *world) {
-		_, err := w.EndRun(w.t.Context(), w.open().ID, ledger.ClassTransient, "over", "person:ada")
+		_, err := w.EndRun(w.t.Context(), w.open().ID, verdict.Transient, "over", "person:ada")
 		w.ok(err)
 	}
-	failed := func(w *world) { w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(ledger.ClassLogic)) }
+	failed := func(w *world) { w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(verdict.Logic)) }
 	finished := func(w *world) {
 		_, err := w.FinishRun(w.t.Context(), w.open().ID, ledger.OutcomeDone, false)
 		w.ok(err)
@@ -47,7 +48,7 @@ func TestDecisionsOnAnItem(t *testing.T) {
 	inFlight := func(w *world) {
 		r := w.open()
 		w.send(r, "a")
-		_, err := w.EndRun(w.t.Context(), r.ID, ledger.ClassTransient, "over", "person:ada")
+		_, err := w.EndRun(w.t.Context(), r.ID, verdict.Transient, "over", "person:ada")
 		w.ok(err)
 	}
 	unknown := func(w *world) { w.unknown("a") }
@@ -80,11 +81,11 @@ func TestDecisionsOnAnItem(t *testing.T) {
 		{"an item begins anew from another attempt", ended, again, []func(*ledger.DecideItem){leaving(2)}, ledger.ErrAttempt, ledger.ItemOpen, 1},
 		{"a running run keeps its item", func(w *world) { w.open() }, done, nil, ledger.ErrItemBusy, ledger.ItemOpen, 1},
 		{"an overdue run doesn't", func(w *world) { w.open(); w.pass(101 * time.Hour) }, done, nil, nil, ledger.ItemDone, 1},
-		{"an unknown keeps the item from being closed", unknown, done, nil, ledger.ErrItemUnsettled, ledger.ItemOpen, 1},
-		{"an unknown keeps the item from beginning anew", unknown, again, nil, ledger.ErrItemUnsettled, ledger.ItemOpen, 1},
-		{"an unknown keeps the item from being skipped", unknown, skip, nil, ledger.ErrItemUnsettled, ledger.ItemOpen, 1},
+		{"an unknown keeps the item from being closed", unknown, done, nil, ledger.ErrItemUnresolved, ledger.ItemOpen, 1},
+		{"an unknown keeps the item from beginning anew", unknown, again, nil, ledger.ErrItemUnresolved, ledger.ItemOpen, 1},
+		{"an unknown keeps the item from being skipped", unknown, skip, nil, ledger.ErrItemUnresolved, ledger.ItemOpen, 1},
 		{"but not with its mutations", unknown, skip, []func(*ledger.DecideItem){withMutations}, nil, ledger.ItemSkipped, 1},
-		{"a sending keeps the item", inFlight, skip, []func(*ledger.DecideItem){withMutations}, ledger.ErrItemUnsettled, ledger.ItemOpen, 1},
+		{"a sending keeps the item", inFlight, skip, []func(*ledger.DecideItem){withMutations}, ledger.ErrItemUnresolved, ledger.ItemOpen, 1},
 		{"the version that was seen counts", ended, done, []func(*ledger.DecideItem){version(1)}, ledger.ErrVersion, ledger.ItemOpen, 1},
 		{"the version that was seen counts for mutations too", ended, skip,
 			[]func(*ledger.DecideItem){withMutations, version(1)}, ledger.ErrVersion, ledger.ItemOpen, 1},
@@ -239,9 +240,9 @@ func TestWhatIsFollowedIsNotSkippedWithItsItem(t *testing.T) {
 	w := newWorld(t)
 	r := w.open()
 	w.finish("a", w.send(r, "a", watched), ledger.VerdictAccepted, status202)
-	_, err := w.EndRun(t.Context(), r.ID, ledger.ClassLogic, "over", "ada")
+	_, err := w.EndRun(t.Context(), r.ID, verdict.Logic, "over", "ada")
 	w.ok(err)
-	if _, err := w.decideItem(ledger.ItemSkip, withMutations); !errors.Is(err, ledger.ErrItemUnsettled) {
+	if _, err := w.decideItem(ledger.ItemSkip, withMutations); !errors.Is(err, ledger.ErrItemUnresolved) {
 		t.Errorf("got %v", err)
 	}
 	if m := w.is("a", ledger.NeedsReconcile); !m.Watching {
@@ -253,14 +254,14 @@ func TestWhatIsFollowedIsNotSkippedWithItsItem(t *testing.T) {
 func TestNothingIsSkippedWithAnItemThatCannotBe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.finish("b", w.send(w.open(), "b"), ledger.VerdictFailed, class(ledger.ClassLogic))
+	w.finish("b", w.send(w.open(), "b"), ledger.VerdictFailed, class(verdict.Logic))
 	_, newer := w.owes("a")
 	_, d, err := w.undo(newer)
 	w.ok(err)
-	_, err = w.Finish(t.Context(), ledger.Finish{Key: newer.Key, Dispatch: *d})
+	_, err = w.EndDispatch(t.Context(), ledger.EndDispatch{Key: newer.Key, Dispatch: *d})
 	w.ok(err)
 	before := w.item("i")
-	if _, err := w.decideItem(ledger.ItemSkip, withMutations); !errors.Is(err, ledger.ErrItemUnsettled) || !strings.Contains(err.Error(), newer.ID) {
+	if _, err := w.decideItem(ledger.ItemSkip, withMutations); !errors.Is(err, ledger.ErrItemUnresolved) || !strings.Contains(err.Error(), newer.ID) {
 		t.Errorf("got %v", err)
 	}
 	w.is("b", ledger.Failed)
@@ -276,7 +277,7 @@ func TestSkippingAnItemAnswersWhatItWaitsFor(t *testing.T) {
 		w := newWorld(t)
 		w.applied("a")
 		if failed {
-			w.finish("b", w.send(w.open(), "b"), ledger.VerdictFailed, class(ledger.ClassLogic))
+			w.finish("b", w.send(w.open(), "b"), ledger.VerdictFailed, class(verdict.Logic))
 		}
 		w.claim(w.open(), "a", payload("other"))
 		w.escalated("a", ledger.EscalationMismatch)
@@ -353,7 +354,7 @@ func TestSkippingWithMutationsHeedsTheVersionThatWasSeen(t *testing.T) {
 	for name, before := range map[string]func(*world){
 		"none to skip": func(w *world) { w.applied("a") },
 		"one to skip": func(w *world) {
-			w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(ledger.ClassLogic))
+			w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(verdict.Logic))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"slices"
+
+	"keep-proxy/internal/verdict"
 )
 
 // maxDispatches is how many dispatches a record lists; older ones that don't matter are in the events.
@@ -105,6 +107,6 @@ func (m *Mutation) unsent() bool {
 }
 
 // fail gives a dispatch that was not sent its verdict.
-func (d *Dispatch) fail(class Class, reason string) {
+func (d *Dispatch) fail(class verdict.Class, reason string) {
 	d.Verdict, d.Class, d.Reason, d.Resolved = VerdictNotSent, class, reason, true
 }

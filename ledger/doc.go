@@ -3,7 +3,7 @@
 // It holds the words of docs/semantics.md as types. State and Next are the mutation states and their one transition
 // table, drawn in docs/states.md. The records are Mutation, Dispatch, Observation, Run, Item, Escalation and Event. A
 // mutation is known by its keys: MutationKey, VendorKey, Marker. The commands that change records are methods of
-// Ledger: Claim, Finish, Observe, Resolve, OpenRun, Recover and so on.
+// Ledger: Claim, EndDispatch, Observe, Resolve, OpenRun, Recover and so on.
 //
 // What decides is pure and can be asked without a store: Next, Admit, Settled,
 // Deniable, ResendOpen, NaturalOpen, RedispatchOpen, WindowOpen and OpenActions.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // Drift says what follows if a re-run drifts. It drifts if it claims a new identity of an operation before it asked
@@ -172,7 +174,7 @@ func (c *claiming) refuseDrift(old *Mutation, words string) (*Claimed, error) {
 		return nil, err
 	}
 	c.m = old
-	if _, err := c.endWith(out, RunPausedAttention, ClassLogic); err != nil {
+	if _, err := c.endWith(out, RunPausedAttention, verdict.Logic); err != nil {
 		return nil, err
 	}
 	return out, c.needAttention(old, out.Detail)

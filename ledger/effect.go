@@ -3,6 +3,8 @@ package ledger
 import (
 	"strings"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // Effects are what a move does to a record besides its state, as a set of bits.
@@ -146,7 +148,7 @@ func (m *Mutation) enter(to State, now Stamp) {
 		m.Class = ""
 	}
 	if to == NeedsReconcile || to == Indeterminate {
-		m.Class = ClassIndeterminate
+		m.Class = verdict.Indeterminate
 	}
 	m.State = to
 }

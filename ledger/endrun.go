@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // ending says how a run ends.
 type ending struct {
 	state  RunState
-	class  Class
+	class  verdict.Class
 	reason string
 	// cause is the ID of the mutation that ended it, if one did.
 	cause string
@@ -66,7 +68,7 @@ func (l *Ledger) onRun(ctx context.Context, id string, fn func(*command, *Run) e
 }
 
 // EndRun ends a run from outside, such as `runs end`. One that has ended is returned as it is.
-func (l *Ledger) EndRun(ctx context.Context, id string, class Class, reason, actor string) (*Run, error) {
+func (l *Ledger) EndRun(ctx context.Context, id string, class verdict.Class, reason, actor string) (*Run, error) {
 	if reason == "" || actor == "" {
 		return nil, invalid("ending a run needs a reason and an actor")
 	}
@@ -82,13 +84,13 @@ func (l *Ledger) RefuseRun(ctx context.Context, id, why, cause string) (*Run, er
 }
 
 func (c *command) refuse(r *Run, why, cause string) error {
-	return c.end(r, ending{RunAborted, ClassTransient, why, cause, ActorProxy, false})
+	return c.end(r, ending{RunAborted, verdict.Transient, why, cause, ActorProxy, false})
 }
 
 // FailRun lets a run meet the failure of another run's dispatch that it joined, as its on_failure says. A run
 // that has ended is returned as it is.
 func (l *Ledger) FailRun(
-	ctx context.Context, id string, key Key, digest string, class Class, reason string, unauthorized bool,
+	ctx context.Context, id string, key Key, digest string, class verdict.Class, reason string, unauthorized bool,
 ) (*Run, error) {
 	return l.onRun(ctx, id, func(c *command, r *Run) error {
 		return c.fail(r, failure{key, digest, class, reason, unauthorized})
@@ -99,7 +101,7 @@ func (l *Ledger) FailRun(
 type failure struct {
 	key          Key
 	digest       string
-	class        Class
+	class        verdict.Class
 	reason       string
 	unauthorized bool
 }
@@ -113,7 +115,7 @@ func (c *command) fail(r *Run, f failure) error {
 	if r.OnFailure == FailureReturn {
 		return nil
 	}
-	if f.class != ClassTransient && !f.unauthorized || r.State == RunFailing && c.graceOver(r) {
+	if f.class != verdict.Transient && !f.unauthorized || r.State == RunFailing && c.graceOver(r) {
 		return c.endBy(r, ending{RunAborted, f.class, f.reason, f.key.ID(), ActorProxy, true}, &f.key)
 	}
 	r.Class, r.Reason, r.Cause = f.class, f.reason, f.key.ID()
@@ -160,7 +162,7 @@ func (c *command) pause(runID string, m *Mutation, why string) (*Run, error) {
 	if err != nil || r == nil || r.State.Ended() {
 		return r, err
 	}
-	return r, c.end(r, ending{RunPausedReconciliation, ClassIndeterminate, why, m.ID, ActorProxy, false})
+	return r, c.end(r, ending{RunPausedReconciliation, verdict.Indeterminate, why, m.ID, ActorProxy, false})
 }
 
 // Heartbeat moves the run's time limit to ttl from now; ErrRunEnded if it has ended.
@@ -191,7 +193,7 @@ func (c *command) expire(r *Run) error {
 	if r.State == RunFailing {
 		return c.end(r, ending{RunAborted, r.Class, r.Reason, r.Cause, ActorProxy, true})
 	}
-	return c.end(r, ending{RunAborted, ClassTransient, "the run's time limit is over", r.Cause, ActorProxy, false})
+	return c.end(r, ending{RunAborted, verdict.Transient, "the run's time limit is over", r.Cause, ActorProxy, false})
 }
 
 // escalateGrace asks a person about the failure that the grace didn't heal.

@@ -52,8 +52,8 @@ var (
 	ErrItemBusy = errors.New("the item is busy")
 	// ErrItemAttention: the item waits for a person.
 	ErrItemAttention = errors.New("the item needs attention")
-	// ErrItemUnsettled: a mutation of the item is unresolved, watching or in flight.
-	ErrItemUnsettled = errors.New("the item is unsettled")
+	// ErrItemUnresolved: a mutation of the item is unresolved, watching or in flight.
+	ErrItemUnresolved = errors.New("the item is unresolved")
 	// ErrItemState: the item's state doesn't allow this. It is an ErrNotAllowed.
 	ErrItemState = fmt.Errorf("%w in this state of the item", ErrNotAllowed)
 	// ErrAttempt: the attempt isn't the item's current one.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"keep-proxy/internal/verdict"
 )
 
 // Outcomes of a run, as its host reports them.
@@ -73,7 +75,7 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	case outcome == OutcomeFailed && r.State == RunFailing:
 		return c.expire(r)
 	case outcome == OutcomeFailed:
-		return c.end(r, ending{RunAborted, ClassLogic, FinishedAsFailed, r.Cause, ActorProxy, true})
+		return c.end(r, ending{RunAborted, verdict.Logic, FinishedAsFailed, r.Cause, ActorProxy, true})
 	case r.State != RunRunning:
 		return unfinished(r)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // Gap is a time of which the ledger knows nothing: an older copy was restored, or a loss was accepted. While
@@ -269,7 +271,7 @@ func (l *Ledger) markGap(ctx context.Context, g *Gap) error {
 	for _, r := range runs {
 		if _, err := l.onRun(ctx, r.ID, func(c *command, r *Run) error {
 			why := "the ledger was restored: what this run did since isn't known"
-			return c.end(r, ending{RunPausedAttention, ClassIndeterminate, why, r.Cause, ActorRecovery, false})
+			return c.end(r, ending{RunPausedAttention, verdict.Indeterminate, why, r.Cause, ActorRecovery, false})
 		}); err != nil {
 			return err
 		}

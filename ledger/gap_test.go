@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -88,7 +89,7 @@ func TestWhatAGapDoesNotTouch(t *testing.T) {
 	w.finish("done", w.send(r, "done"), ledger.VerdictApplied)
 	w.finish("failed", w.send(r, "failed"), ledger.VerdictFailed)
 	g := w.restored()
-	w.stands(r, ledger.RunPausedAttention, ledger.ClassIndeterminate)
+	w.stands(r, ledger.RunPausedAttention, verdict.Indeterminate)
 	r = w.open(returns)
 	if got := w.claim(r, "done"); got.Decision != ledger.DecideReplay {
 		t.Errorf("what was applied before: %+v", got)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -16,7 +17,7 @@ func TestTheGrace(t *testing.T) {
 		w := newWorld(t)
 		r := w.open()
 		w.finish("a", w.send(r, "a"), ledger.VerdictFailed, unauthorized)
-		w.stands(r, ledger.RunFailing, ledger.ClassPermission)
+		w.stands(r, ledger.RunFailing, verdict.Permission)
 		return w, r
 	}
 	t.Run("success restores the run", func(t *testing.T) {
@@ -36,7 +37,7 @@ func TestTheGrace(t *testing.T) {
 		if _, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeFailed, false); err != nil {
 			t.Fatal(err)
 		}
-		if run := w.stands(r, ledger.RunAborted, ledger.ClassPermission); run.Reason != why || run.Cause != w.mutation("a").ID {
+		if run := w.stands(r, ledger.RunAborted, verdict.Permission); run.Reason != why || run.Cause != w.mutation("a").ID {
 			t.Errorf("it says %q of %s, want %q", run.Reason, run.Cause, why)
 		}
 		if i := w.item("i"); i.State != ledger.ItemFailed || i.Reason != why {
@@ -55,7 +56,7 @@ func TestTheGrace(t *testing.T) {
 		t.Parallel()
 		w, r := failing(t)
 		w.finish("a", w.send(nil, "a"), ledger.VerdictApplied)
-		w.stands(r, ledger.RunFailing, ledger.ClassPermission)
+		w.stands(r, ledger.RunFailing, verdict.Permission)
 		if out := w.claim(r, "a"); out.Decision != ledger.DecideReplay {
 			t.Errorf("%q", out.Decision)
 		}
@@ -68,7 +69,7 @@ func TestTheGrace(t *testing.T) {
 		a, b := w.send(r, "a"), w.send(r, "b")
 		w.finish("a", a, ledger.VerdictFailed)
 		w.finish("b", b, ledger.VerdictApplied)
-		w.stands(r, ledger.RunFailing, ledger.ClassTransient)
+		w.stands(r, ledger.RunFailing, verdict.Transient)
 		if out := w.claim(r, "c"); out.Problem != "run-aborted" {
 			t.Errorf("a new mutation after that: %q %q", out.Decision, out.Problem)
 		}
@@ -93,10 +94,10 @@ func TestTheGrace(t *testing.T) {
 		w, r := failing(t)
 		for range 4 {
 			w.finish("a", w.send(r, "a"), ledger.VerdictFailed, unauthorized)
-			w.stands(r, ledger.RunFailing, ledger.ClassPermission)
+			w.stands(r, ledger.RunFailing, verdict.Permission)
 		}
 		w.finish("a", w.send(r, "a"), ledger.VerdictFailed, unauthorized)
-		w.stands(r, ledger.RunAborted, ledger.ClassPermission)
+		w.stands(r, ledger.RunAborted, verdict.Permission)
 		w.escalated("a", ledger.EscalationPermission)
 	})
 	t.Run("60 seconds, then it is over, at the next claim", func(t *testing.T) {
@@ -106,7 +107,7 @@ func TestTheGrace(t *testing.T) {
 		if out := w.claim(r, "a"); out.Problem != "run-aborted" || !out.RunRefused || out.Mutation.Version != w.mutation("a").Version {
 			t.Errorf("%q, run refused %v", out.Problem, out.RunRefused)
 		}
-		w.stands(r, ledger.RunAborted, ledger.ClassPermission)
+		w.stands(r, ledger.RunAborted, verdict.Permission)
 		w.escalated("a", ledger.EscalationPermission)
 		if i := w.item("i"); i.State != ledger.ItemFailed {
 			t.Errorf("the item is %s", i.State)
@@ -119,7 +120,7 @@ func TestTheGrace(t *testing.T) {
 		a, b, c := w.send(r, "a"), w.send(r, "b"), w.send(r, "c")
 		w.finish("a", a, ledger.VerdictFailed)
 		w.finish("b", b, ledger.VerdictFailed, unauthorized)
-		w.stands(r, ledger.RunFailing, ledger.ClassPermission)
+		w.stands(r, ledger.RunFailing, verdict.Permission)
 		w.escalated("b", ledger.EscalationPermission)
 		w.finish("c", c, ledger.VerdictFailed)
 		w.finish("a", w.send(r, "a"), ledger.VerdictApplied)
@@ -142,7 +143,7 @@ func TestTheGrace(t *testing.T) {
 		if n, err := w.ExpireRuns(t.Context()); n != 1 || err != nil {
 			t.Errorf("%d runs, %v", n, err)
 		}
-		w.stands(r, ledger.RunAborted, ledger.ClassPermission)
+		w.stands(r, ledger.RunAborted, verdict.Permission)
 		w.escalated("a", ledger.EscalationPermission)
 	})
 	t.Run("further failures don't extend it", func(t *testing.T) {
@@ -152,13 +153,13 @@ func TestTheGrace(t *testing.T) {
 		d := w.send(r, "a")
 		w.pass(2 * time.Second)
 		w.finish("a", d, ledger.VerdictFailed, unauthorized)
-		w.stands(r, ledger.RunAborted, ledger.ClassPermission)
+		w.stands(r, ledger.RunAborted, verdict.Permission)
 	})
 	t.Run("another class ends it", func(t *testing.T) {
 		t.Parallel()
 		w, r := failing(t)
-		w.finish("a", w.send(r, "a"), ledger.VerdictFailed, class(ledger.ClassLogic))
-		w.stands(r, ledger.RunAborted, ledger.ClassLogic)
+		w.finish("a", w.send(r, "a"), ledger.VerdictFailed, class(verdict.Logic))
+		w.stands(r, ledger.RunAborted, verdict.Logic)
 	})
 	for how, stop := range map[string]func(w *world, r *ledger.Run) error{
 		"a stop": func(w *world, r *ledger.Run) error {
@@ -166,7 +167,7 @@ func TestTheGrace(t *testing.T) {
 			return err
 		},
 		"a person": func(w *world, r *ledger.Run) error {
-			_, err := w.EndRun(w.t.Context(), r.ID, ledger.ClassTransient, "stopped", "person:ada")
+			_, err := w.EndRun(w.t.Context(), r.ID, verdict.Transient, "stopped", "person:ada")
 			return err
 		},
 		"a request in a stopped scope": func(w *world, r *ledger.Run) error {
@@ -186,14 +187,14 @@ func TestTheGrace(t *testing.T) {
 			t.Parallel()
 			w, r := failing(t)
 			w.ok(stop(w, r))
-			w.stands(r, ledger.RunAborted, ledger.ClassTransient)
+			w.stands(r, ledger.RunAborted, verdict.Transient)
 			w.escalated("a", ledger.EscalationPermission)
 		})
 	}
 	t.Run("a run that is ended in it ends after a definite failure", func(t *testing.T) {
 		t.Parallel()
 		w, r := failing(t)
-		_, err := w.EndRun(t.Context(), r.ID, ledger.ClassTransient, "stopped", "person:ada")
+		_, err := w.EndRun(t.Context(), r.ID, verdict.Transient, "stopped", "person:ada")
 		w.ok(err)
 		if i := w.item("i"); i.State != ledger.ItemFailed {
 			t.Errorf("the item is %s", i.State)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -42,7 +43,7 @@ func TestJoin(t *testing.T) {
 		}, ledger.DecideRefused, "run-aborted"},
 		{"by a run that is over", nil, func(w *world, r *ledger.Run) {
 			applied(w, r)
-			_, err := w.EndRun(w.t.Context(), r.ID, ledger.ClassTransient, "enough", "ada")
+			_, err := w.EndRun(w.t.Context(), r.ID, verdict.Transient, "enough", "ada")
 			w.ok(err)
 		}, ledger.DecideRefused, "run-aborted"},
 	} {

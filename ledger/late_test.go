@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -35,15 +36,15 @@ func TestARunThatIsOverStaysSoWhateverItsSendingComesTo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		verdict ledger.Verdict
-		change  []func(*ledger.Finish)
+		change  []func(*ledger.EndDispatch)
 		many    bool
 	}{
 		"a failure for now":              {verdict: ledger.VerdictFailed},
-		"a failure for good":             {verdict: ledger.VerdictFailed, change: []func(*ledger.Finish){class(ledger.ClassLogic)}},
+		"a failure for good":             {verdict: ledger.VerdictFailed, change: []func(*ledger.EndDispatch){class(verdict.Logic)}},
 		"an unknown":                     {verdict: ledger.VerdictUncertain},
 		"a success without its answer":   {verdict: ledger.VerdictCommitted},
 		"a failure for now, many items":  {verdict: ledger.VerdictFailed, many: true},
-		"a failure for good, many items": {verdict: ledger.VerdictFailed, change: []func(*ledger.Finish){class(ledger.ClassLogic)}, many: true},
+		"a failure for good, many items": {verdict: ledger.VerdictFailed, change: []func(*ledger.EndDispatch){class(verdict.Logic)}, many: true},
 		"an unknown outcome, many items": {verdict: ledger.VerdictUncertain, many: true},
 	} {
 		w := newWorld(t)
@@ -54,11 +55,11 @@ func TestARunThatIsOverStaysSoWhateverItsSendingComesTo(t *testing.T) {
 			r = w.open()
 		}
 		d := w.send(r, "a", of("i"))
-		over, err := w.EndRun(t.Context(), r.ID, ledger.ClassTransient, "somebody ended it", "ada")
+		over, err := w.EndRun(t.Context(), r.ID, verdict.Transient, "somebody ended it", "ada")
 		w.ok(err)
 		w.finish("a", d, c.verdict, c.change...)
 		after := w.run(r.ID)
-		if after.State != ledger.RunAborted || after.Class != ledger.ClassTransient || after.Reason != "somebody ended it" || after.Version != over.Version {
+		if after.State != ledger.RunAborted || after.Class != verdict.Transient || after.Reason != "somebody ended it" || after.Version != over.Version {
 			t.Errorf("%s: the run is %s, class %s (%s), at version %d, want that of %d", name, after.State, after.Class, after.Reason, after.Version, over.Version)
 		}
 		if out := w.claim(r, "b", of("i")); out.Problem != "run-aborted" {
@@ -79,8 +80,8 @@ func TestAFailureLetsNobodyIntoAnItemThatWaits(t *testing.T) {
 		if out := w.claim(nil, "a", payload("other")); out.Decision != ledger.DecideMismatch {
 			t.Fatalf("%q (%s)", out.Decision, out.Detail)
 		}
-		w.finish("b", d, ledger.VerdictFailed, class(ledger.ClassLogic))
-		w.stands(r, ledger.RunAborted, ledger.ClassLogic)
+		w.finish("b", d, ledger.VerdictFailed, class(verdict.Logic))
+		w.stands(r, ledger.RunAborted, verdict.Logic)
 		if i := w.item("i"); i.State != ledger.ItemNeedsAttention || i.Cause != key("a").ID() {
 			t.Errorf("%s: the item is %s because of %q", name, i.State, i.Cause)
 		}
@@ -105,10 +106,10 @@ func TestASendingOfAnotherProcessIsNotJoined(t *testing.T) {
 // can neither be replayed nor followed.
 func TestAnEndIsReadAsStrictlyAsItsAnswerAllows(t *testing.T) {
 	t.Parallel()
-	withoutAnswer := func(f *ledger.Finish) { f.Result = nil }
+	withoutAnswer := func(f *ledger.EndDispatch) { f.Result = nil }
 	for name, c := range map[string]struct {
 		says   ledger.Verdict
-		change func(*ledger.Finish)
+		change func(*ledger.EndDispatch)
 		reads  ledger.Verdict
 		state  ledger.State
 	}{
@@ -116,7 +117,7 @@ func TestAnEndIsReadAsStrictlyAsItsAnswerAllows(t *testing.T) {
 		"committed, with what came of an answer": {ledger.VerdictCommitted, status202, ledger.VerdictCommitted, ledger.NeedsReconcile},
 		"accepted without its answer":            {ledger.VerdictAccepted, withoutAnswer, ledger.VerdictUncertain, ledger.NeedsReconcile},
 		"accepted by an answer over the limit": {
-			ledger.VerdictAccepted, func(f *ledger.Finish) { status202(f); f.TooLarge = true }, ledger.VerdictUncertain, ledger.NeedsReconcile,
+			ledger.VerdictAccepted, func(f *ledger.EndDispatch) { status202(f); f.TooLarge = true }, ledger.VerdictUncertain, ledger.NeedsReconcile,
 		},
 	} {
 		w := newWorld(t)
@@ -127,7 +128,7 @@ func TestAnEndIsReadAsStrictlyAsItsAnswerAllows(t *testing.T) {
 		if got := m.Dispatch(d.ID).Verdict; got != c.reads || m.Watching || m.ResultState == ledger.ResultKnown {
 			t.Errorf("%s: read as %s, watching %v, result %q", name, got, m.Watching, m.ResultState)
 		}
-		w.stands(r, ledger.RunPausedReconciliation, ledger.ClassIndeterminate)
+		w.stands(r, ledger.RunPausedReconciliation, verdict.Indeterminate)
 	}
 }
 
@@ -142,7 +143,7 @@ func TestEachDecisionNeedsAnActorAndAReason(t *testing.T) {
 	for _, by := range [][2]string{{"", "because"}, {"ada", ""}} {
 		actor, why := by[0], by[1]
 		for name, decide := range map[string]func() error{
-			"ending a run": func() error { _, err := w.EndRun(ctx, r.ID, ledger.ClassTransient, why, actor); return err },
+			"ending a run": func() error { _, err := w.EndRun(ctx, r.ID, verdict.Transient, why, actor); return err },
 			"deciding on an item": func() error {
 				_, err := w.DecideItem(ctx, ledger.DecideItem{Workflow: "w", Item: "i", Action: ledger.ItemSkip, Actor: actor, Reason: why})
 				return err
@@ -166,7 +167,7 @@ func TestAFailureWhoseAnswerWasLostKeepsItsRunFromFinishing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.open(returns)
-	w.finish("a", w.send(r, "a"), ledger.VerdictFailed, class(ledger.ClassLogic))
+	w.finish("a", w.send(r, "a"), ledger.VerdictFailed, class(verdict.Logic))
 	w.Answering(r.ID, key("a"))
 	w.Undelivered(r.ID, key("a"))
 	if _, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, true); !errors.Is(err, ledger.ErrRunUnfinished) {

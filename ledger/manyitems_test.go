@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -93,8 +94,8 @@ func TestHowARunOfManyItemsEnds(t *testing.T) {
 		w := newWorld(t)
 		r := w.open(many)
 		w.finish("a", w.send(r, "a", of("x")), ledger.VerdictApplied)
-		w.finish("b", w.send(r, "b", of("y")), ledger.VerdictFailed, class(ledger.ClassLogic))
-		w.stands(r, ledger.RunAborted, ledger.ClassLogic)
+		w.finish("b", w.send(r, "b", of("y")), ledger.VerdictFailed, class(verdict.Logic))
+		w.stands(r, ledger.RunAborted, verdict.Logic)
 		if x, y := w.item("x"), w.item("y"); x.State != ledger.ItemOpen || y.State != ledger.ItemFailed || y.Cause != key("b").ID() {
 			t.Errorf("items %+v and %+v", x, y)
 		}
@@ -161,8 +162,8 @@ func TestARunOfManyItemsWaitsForWhatItWasGiven(t *testing.T) {
 	w := newWorld(t)
 	first := w.open(many)
 	d := w.send(first, "a", of("x"), func(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour })
-	w.finish("a", d, ledger.VerdictAccepted, func(f *ledger.Finish) { f.Result = &ledger.Result{Status: 202} })
-	_, err := w.EndRun(t.Context(), first.ID, ledger.ClassTransient, "over", "person:ada")
+	w.finish("a", d, ledger.VerdictAccepted, func(f *ledger.EndDispatch) { f.Result = &ledger.Result{Status: 202} })
+	_, err := w.EndRun(t.Context(), first.ID, verdict.Transient, "over", "person:ada")
 	w.ok(err)
 	second := w.open(many)
 	if out := w.claim(second, "a", of("x")); out.Decision != ledger.DecideReplay {
@@ -239,7 +240,7 @@ func TestAnItemIsFailedByAMutationOfAnEarlierRun(t *testing.T) {
 	}{
 		{"the world no longer agrees with what it did", func(w *world, before *ledger.Run) {
 			w.finish("a", w.send(before, "a", of("x")), ledger.VerdictApplied)
-			_, err := w.EndRun(w.t.Context(), before.ID, ledger.ClassTransient, "ended", "ada")
+			_, err := w.EndRun(w.t.Context(), before.ID, verdict.Transient, "ended", "ada")
 			w.ok(err)
 			r := w.open(many)
 			w.claim(r, "a", of("x"))
@@ -250,18 +251,18 @@ func TestAnItemIsFailedByAMutationOfAnEarlierRun(t *testing.T) {
 		}},
 		{"its sending was joined, and failed", func(w *world, before *ledger.Run) {
 			d := w.send(before, "a", of("x"))
-			_, err := w.EndRun(w.t.Context(), before.ID, ledger.ClassTransient, "ended", "ada")
+			_, err := w.EndRun(w.t.Context(), before.ID, verdict.Transient, "ended", "ada")
 			w.ok(err)
 			r := w.open(many)
 			w.claim(r, "a", of("x"))
-			w.finish("a", d, ledger.VerdictFailed, class(ledger.ClassLogic))
+			w.finish("a", d, ledger.VerdictFailed, class(verdict.Logic))
 			_, err = w.Join(w.t.Context(), w.claimOf(r, "a", of("x")))
 			w.ok(err)
-			_, err = w.FailRun(w.t.Context(), r.ID, key("a"), "payload", ledger.ClassLogic, "no", false)
+			_, err = w.FailRun(w.t.Context(), r.ID, key("a"), "payload", verdict.Logic, "no", false)
 			w.ok(err)
 		}},
 		{"a stop ends its run in the grace after it", func(w *world, before *ledger.Run) {
-			_, err := w.EndRun(w.t.Context(), before.ID, ledger.ClassTransient, "ended", "ada")
+			_, err := w.EndRun(w.t.Context(), before.ID, verdict.Transient, "ended", "ada")
 			w.ok(err)
 			r := w.open(many)
 			w.finish("a", w.send(r, "a", of("x")), ledger.VerdictFailed, unauthorized)

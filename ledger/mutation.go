@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // Key identifies a mutation; see MutationKey.
@@ -103,7 +105,7 @@ type Policy struct {
 	// WatchEvery, WatchMax and WatchClass say how a 202 is followed, and the class of its failure.
 	WatchEvery time.Duration `cbor:"13,keyasint,omitempty" json:"watch_every,omitempty"`
 	WatchMax   time.Duration `cbor:"14,keyasint,omitempty" json:"watch_max,omitempty"`
-	WatchClass Class         `cbor:"15,keyasint,omitempty" json:"watch_class,omitempty"`
+	WatchClass verdict.Class `cbor:"15,keyasint,omitempty" json:"watch_class,omitempty"`
 	// ResultLimit is the longest answer kept, in bytes.
 	ResultLimit int64 `cbor:"16,keyasint,omitempty" json:"result_limit,omitempty"`
 	// Prepares says that nothing takes effect before what the first steps gave is kept.
@@ -194,9 +196,9 @@ type Outcome struct {
 	Committed   bool        `cbor:"5,keyasint,omitempty" json:"committed,omitempty"`
 	ResultState ResultState `cbor:"6,keyasint,omitempty" json:"result_state,omitempty"`
 	// Watching marks a 202 that is followed to its end; it stops nothing.
-	Watching bool   `cbor:"7,keyasint,omitempty"  json:"watching,omitempty"`
-	Class    Class  `cbor:"25,keyasint,omitempty" json:"class,omitempty"`
-	Reason   string `cbor:"26,keyasint,omitempty" json:"reason,omitempty"`
+	Watching bool          `cbor:"7,keyasint,omitempty"  json:"watching,omitempty"`
+	Class    verdict.Class `cbor:"25,keyasint,omitempty" json:"class,omitempty"`
+	Reason   string        `cbor:"26,keyasint,omitempty" json:"reason,omitempty"`
 	// RetryAfter is the earliest time at which the API wants to be asked again.
 	RetryAfter time.Time `cbor:"27,keyasint,omitzero" json:"retry_after,omitzero"`
 	// UnknownSince is when the outcome became unknown, or the mutation was accepted.
@@ -260,9 +262,9 @@ type Dispatch struct {
 	// Lost says that its owner was lost before an end was recorded.
 	Lost bool `cbor:"11,keyasint,omitempty" json:"lost,omitempty"`
 	// Verdict is empty until judged; see the Verdict constants.
-	Verdict Verdict `cbor:"12,keyasint,omitempty" json:"verdict,omitempty"`
-	Class   Class   `cbor:"13,keyasint,omitempty" json:"class,omitempty"`
-	Reason  string  `cbor:"14,keyasint,omitempty" json:"reason,omitempty"`
+	Verdict Verdict       `cbor:"12,keyasint,omitempty" json:"verdict,omitempty"`
+	Class   verdict.Class `cbor:"13,keyasint,omitempty" json:"class,omitempty"`
+	Reason  string        `cbor:"14,keyasint,omitempty" json:"reason,omitempty"`
 	// Resolved says that its own verdict, an absence or a person answers for it.
 	Resolved bool `cbor:"15,keyasint,omitempty" json:"resolved,omitempty"`
 	// PassedOn marks a 307 or 308 that was handed to the script.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"keep-proxy/internal/verdict"
 )
 
 // Observe records what a reconcile try saw, and moves the record by it.
@@ -13,14 +15,14 @@ import (
 // makes any observation a retry. After the last try, or the longest running time, the record is exhausted.
 // ErrVersion: the record moved since the asking began. In flight it takes observations of the inline try only, once
 // its dispatch was judged.
-func (l *Ledger) Observe(ctx context.Context, o Observe) (Finished, error) {
-	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.observe(&o) })
+func (l *Ledger) Observe(ctx context.Context, o Observe) (Moved, error) {
+	return l.moving(ctx, func(c *command) (*Mutation, *Run, error) { return c.observe(&o) })
 }
 
 // Exhaust ends automation for a record in needs_reconcile, and a person is asked. The record becomes indeterminate
 // or, if committed, applied without a result. ErrVersion as for Observe.
-func (l *Ledger) Exhaust(ctx context.Context, key Key, version int64, reason string) (Finished, error) {
-	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) {
+func (l *Ledger) Exhaust(ctx context.Context, key Key, version int64, reason string) (Moved, error) {
+	return l.moving(ctx, func(c *command) (*Mutation, *Run, error) {
 		m, err := c.expect(key, version)
 		if err != nil {
 			return nil, nil, err
@@ -182,7 +184,7 @@ func (c *command) moveByObservation(m *Mutation, o *Observation, on Trigger, kno
 	}
 	switch m.State {
 	case Failed:
-		m.Class, m.Reason = ClassTransient, mv.why
+		m.Class, m.Reason = verdict.Transient, mv.why
 		if on == OnWatchFailed {
 			m.Class = m.watchClass()
 			if d := m.failFollowed(); d != nil && d.Redispatch {

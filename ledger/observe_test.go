@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -69,7 +70,7 @@ func TestObservedPresence(t *testing.T) {
 				if tried == "inline" && c.state == ledger.Applied {
 					w.stands(r, ledger.RunRunning, "")
 				} else {
-					w.stands(r, ledger.RunPausedReconciliation, ledger.ClassIndeterminate)
+					w.stands(r, ledger.RunPausedReconciliation, verdict.Indeterminate)
 				}
 			})
 		}

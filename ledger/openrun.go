@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // DefaultRunTTL is the time limit of a run that asks for none.
@@ -188,7 +190,7 @@ func (c *command) makeRoom(item *Item, takeover bool) error {
 	case c.overdue(active):
 		return c.expire(active)
 	case takeover:
-		return c.end(active, ending{RunAborted, ClassTransient, "taken over by another run", active.Cause, ActorProxy, false})
+		return c.end(active, ending{RunAborted, verdict.Transient, "taken over by another run", active.Cause, ActorProxy, false})
 	}
 	return fmt.Errorf("%w: run %s of item %q is %s", ErrItemBusy, active.ID, item.Item, active.State)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // RecoverCounts tells what recovery found.
@@ -125,7 +127,7 @@ func (c *command) loseOwner(m *Mutation, nextTryAt func(*Mutation) time.Time, co
 	from, mv := m.State, c.at(ActorRecovery, "the proxy that sent it was lost before the outcome was recorded")
 	if m.unsent() && !m.Committed {
 		mv.why = join(mv.why, whyUnsent)
-		m.Current().fail(ClassTransient, mv.why)
+		m.Current().fail(verdict.Transient, mv.why)
 	}
 	m.NextTryAt, m.Reason = nextTryAt(m), mv.why
 	if err := c.move(m, m.withoutAnswer(OnOwnerLost), c.facts(m, nil, FactResult), mv); err != nil {
@@ -139,7 +141,7 @@ func (c *command) loseOwner(m *Mutation, nextTryAt func(*Mutation) time.Time, co
 	case Applied:
 		counts.Applied++
 	case Failed:
-		m.Class = ClassTransient
+		m.Class = verdict.Transient
 		counts.Failed++
 	default:
 		return fmt.Errorf("recovery of %s led to %s", m.ID, m.State)

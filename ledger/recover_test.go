@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -16,23 +17,23 @@ func TestRecoveryMovesWhatLostItsOwner(t *testing.T) {
 		state  ledger.State
 		counts ledger.RecoverCounts
 		run    ledger.RunState
-		class  ledger.Class
+		class  verdict.Class
 	}{
 		{"being sent, with a reconciler", func(w *world, r *ledger.Run) { w.send(r, "a") },
-			ledger.NeedsReconcile, ledger.RecoverCounts{NeedsReconcile: 1}, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+			ledger.NeedsReconcile, ledger.RecoverCounts{NeedsReconcile: 1}, ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"being sent, no reconciler", func(w *world, r *ledger.Run) { w.send(r, "a", noReconciler) },
-			ledger.Indeterminate, ledger.RecoverCounts{Indeterminate: 1}, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+			ledger.Indeterminate, ledger.RecoverCounts{Indeterminate: 1}, ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"committed, with a reconciler", func(w *world, r *ledger.Run) { w.send(r, "a"); head(w, "a") },
-			ledger.NeedsReconcile, ledger.RecoverCounts{NeedsReconcile: 1}, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+			ledger.NeedsReconcile, ledger.RecoverCounts{NeedsReconcile: 1}, ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"committed, no reconciler", func(w *world, r *ledger.Run) { w.send(r, "a", noReconciler); head(w, "a") },
 			ledger.Applied, ledger.RecoverCounts{Applied: 1}, ledger.RunRunning, ""},
 		{"during the inline try", func(w *world, r *ledger.Run) {
 			w.finish("a", w.send(r, "a"), ledger.VerdictUncertain, pending)
-		}, ledger.NeedsReconcile, ledger.RecoverCounts{NeedsReconcile: 1}, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+		}, ledger.NeedsReconcile, ledger.RecoverCounts{NeedsReconcile: 1}, ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"during an inline resend", func(w *world, r *ledger.Run) {
 			w.finish("a", w.send(r, "a", nativeKey), ledger.VerdictUncertain, pending)
 			w.resend("a")
-		}, ledger.NeedsReconcile, ledger.RecoverCounts{NeedsReconcile: 1}, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+		}, ledger.NeedsReconcile, ledger.RecoverCounts{NeedsReconcile: 1}, ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"applied", func(w *world, r *ledger.Run) { w.finish("a", w.send(r, "a"), ledger.VerdictApplied) },
 			ledger.Applied, ledger.RecoverCounts{}, ledger.RunRunning, ""},
 	} {
@@ -116,7 +117,7 @@ func TestCrashWindows(t *testing.T) {
 		d := w.send(w.open(), "a")
 		w.store.FailBefore()
 		before := *w.checked[key("a")]
-		if _, err := w.Finish(t.Context(), end("a", d, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrUnavailable) {
+		if _, err := w.EndDispatch(t.Context(), end("a", d, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrUnavailable) {
 			t.Fatal(err)
 		}
 		w.checked[key("a")] = &before
@@ -131,7 +132,7 @@ func TestCrashWindows(t *testing.T) {
 		r := w.open()
 		d := w.send(r, "a")
 		w.store.FailAfter()
-		if _, err := w.Finish(t.Context(), end("a", d, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrUnavailable) {
+		if _, err := w.EndDispatch(t.Context(), end("a", d, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrUnavailable) {
 			t.Fatal(err)
 		}
 		w.restart()
@@ -165,7 +166,7 @@ func TestAFailedJobDoesNotAnswerForALostSending(t *testing.T) {
 	w.send(w.open(), "a", nativeKey, func(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour })
 	w.restart()
 	w.is("a", ledger.NeedsReconcile)
-	w.finish("a", w.resend("a"), ledger.VerdictAccepted, func(f *ledger.Finish) { f.Result = &ledger.Result{Status: 202} })
+	w.finish("a", w.resend("a"), ledger.VerdictAccepted, func(f *ledger.EndDispatch) { f.Result = &ledger.Result{Status: 202} })
 	if m := w.is("a", ledger.NeedsReconcile); !m.Watching {
 		t.Fatal("the 202 is not followed")
 	}
@@ -180,7 +181,7 @@ func TestAWatchEndsByTheClockThatPassedMore(t *testing.T) {
 	for name, wall := range map[string]time.Duration{"the wall clock was set back": -time.Hour, "the wall clock ran": time.Hour} {
 		w := newWorld(t)
 		d := w.send(w.open(), "a", func(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour })
-		w.finish("a", d, ledger.VerdictAccepted, func(f *ledger.Finish) { f.Result = &ledger.Result{Status: 202} })
+		w.finish("a", d, ledger.VerdictAccepted, func(f *ledger.EndDispatch) { f.Result = &ledger.Result{Status: 202} })
 		w.now.Wall, w.now.Boot = w.now.Wall.Add(wall), w.now.Boot+time.Hour-time.Second
 		if wall < 0 {
 			w.see("a", ledger.SeenRetry)
@@ -227,12 +228,12 @@ func TestRecoveryOfASendingInSteps(t *testing.T) {
 		change func(*ledger.Claim)
 		state  ledger.State
 		run    ledger.RunState
-		class  ledger.Class
+		class  verdict.Class
 	}{
-		{"nothing kept, with a reconciler", false, nil, ledger.Failed, ledger.RunFailing, ledger.ClassTransient},
-		{"nothing kept, no reconciler", false, noReconciler, ledger.Failed, ledger.RunFailing, ledger.ClassTransient},
-		{"kept, with a reconciler", true, nil, ledger.NeedsReconcile, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
-		{"kept, no reconciler", true, noReconciler, ledger.Indeterminate, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+		{"nothing kept, with a reconciler", false, nil, ledger.Failed, ledger.RunFailing, verdict.Transient},
+		{"nothing kept, no reconciler", false, noReconciler, ledger.Failed, ledger.RunFailing, verdict.Transient},
+		{"kept, with a reconciler", true, nil, ledger.NeedsReconcile, ledger.RunPausedReconciliation, verdict.Indeterminate},
+		{"kept, no reconciler", true, noReconciler, ledger.Indeterminate, ledger.RunPausedReconciliation, verdict.Indeterminate},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -311,7 +312,7 @@ func TestAnUncertainEndBeforeAnythingIsKeptIsNoUnknown(t *testing.T) {
 	w := newWorld(t)
 	r := w.open()
 	w.finish("a", w.send(r, "a", inSteps), ledger.VerdictUncertain)
-	if m := w.is("a", ledger.Failed); m.Current().Verdict != ledger.VerdictNotSent || m.Class != ledger.ClassTransient {
+	if m := w.is("a", ledger.Failed); m.Current().Verdict != ledger.VerdictNotSent || m.Class != verdict.Transient {
 		t.Errorf("%+v", m.Current())
 	}
 }

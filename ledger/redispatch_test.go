@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -86,7 +87,7 @@ func TestARedispatchIsBoundedAndThenAPersonIsTold(t *testing.T) {
 	now, d := w.again(w.absent("a"))
 	end := *d
 	end.Verdict, end.Ended = ledger.VerdictUncertain, w.now
-	_, err := w.Finish(t.Context(), ledger.Finish{Key: now.Key, Dispatch: end, NextTryAt: w.now.Wall})
+	_, err := w.EndDispatch(t.Context(), ledger.EndDispatch{Key: now.Key, Dispatch: end, NextTryAt: w.now.Wall})
 	w.ok(err)
 	w.is("a", ledger.NeedsReconcile)
 	m := w.absent("a")
@@ -125,12 +126,12 @@ func TestARedispatchThatFailsIsTold(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		limit int
-		class ledger.Class
+		class verdict.Class
 		want  string
 	}{
-		{"the last one", 2, ledger.ClassTransient, ledger.EscalationAbsent},
-		{"one before the last, which isn't queued again either", 3, ledger.ClassLogic, ledger.EscalationAbsent},
-		{"one that lacks a permission", 2, ledger.ClassPermission, ledger.EscalationPermission},
+		{"the last one", 2, verdict.Transient, ledger.EscalationAbsent},
+		{"one before the last, which isn't queued again either", 3, verdict.Logic, ledger.EscalationAbsent},
+		{"one that lacks a permission", 2, verdict.Permission, ledger.EscalationPermission},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

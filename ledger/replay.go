@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // byRecord decides by what the ledger says about the mutation.
@@ -141,7 +143,7 @@ func (c *claiming) mismatch(why string) (*Claimed, error) {
 	}
 	if c.run != nil {
 		out.RunRefused = true
-		if err := c.end(c.run, ending{RunPausedAttention, ClassLogic, mv.why, c.m.ID, ActorProxy, false}); err != nil {
+		if err := c.end(c.run, ending{RunPausedAttention, verdict.Logic, mv.why, c.m.ID, ActorProxy, false}); err != nil {
 			return nil, err
 		}
 	}

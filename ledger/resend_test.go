@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -135,7 +136,7 @@ func TestNothingIsResentAfterAFailedResend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.unknown("a", nativeKey)
-	w.finish("a", w.resend("a"), ledger.VerdictFailed, class(ledger.ClassLogic))
+	w.finish("a", w.resend("a"), ledger.VerdictFailed, class(verdict.Logic))
 	if m := w.is("a", ledger.NeedsReconcile); !m.ResendClosed || m.ResendTries != 1 {
 		t.Errorf("closed %v, tries %d", m.ResendClosed, m.ResendTries)
 	}

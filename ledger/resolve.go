@@ -5,16 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"keep-proxy/internal/verdict"
 )
 
 // Resolve carries out a person's decision, which needs actor, reason and the version that they saw. It answers
 // ErrVersion if the record moved, *InvalidError for a wrong decision, *NotAllowedError for one that isn't
 // open.
-func (l *Ledger) Resolve(ctx context.Context, r Resolve) (Finished, error) {
+func (l *Ledger) Resolve(ctx context.Context, r Resolve) (Moved, error) {
 	if err := r.Check(); err != nil {
-		return Finished{}, err
+		return Moved{}, err
 	}
-	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.resolve(&r) })
+	return l.moving(ctx, func(c *command) (*Mutation, *Run, error) { return c.resolve(&r) })
 }
 
 // maxObject is the longest id of what is to be undone, in bytes.
@@ -105,7 +107,7 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 func (m *Mutation) decided(r *Resolve, asked string) {
 	switch r.Action {
 	case OnDidNotHappen:
-		m.Class, m.Reason = ClassTransient, r.Reason
+		m.Class, m.Reason = verdict.Transient, r.Reason
 	case OnHappened, OnSkip:
 		m.Reason = r.Reason
 	case OnAcknowledge:

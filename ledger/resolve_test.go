@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -17,13 +18,13 @@ var states = map[string]func(w *world){
 	"indeterminate":                  func(w *world) { w.unknown("a", noReconciler) },
 	"indeterminate, with reconciler": func(w *world) { w.unknown("a"); w.exhaust("a") },
 	"failed": func(w *world) {
-		w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(ledger.ClassLogic))
+		w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(verdict.Logic))
 	},
 	"failed, with a native key": func(w *world) {
-		w.finish("a", w.send(w.open(), "a", nativeKey), ledger.VerdictFailed, class(ledger.ClassLogic))
+		w.finish("a", w.send(w.open(), "a", nativeKey), ledger.VerdictFailed, class(verdict.Logic))
 	},
 	"failed, escalated": func(w *world) {
-		w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(ledger.ClassPermission))
+		w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(verdict.Permission))
 	},
 	"in_flight":          func(w *world) { w.send(w.open(), "a") },
 	"applied":            func(w *world) { w.applied("a") },

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -32,7 +33,7 @@ func paid(t *testing.T, change ...func(*ledger.Claim)) *world {
 	content := []byte(`{"amount":1}`)
 	body := func(q *ledger.Claim) { q.Body, q.Record.Request.Body = content, bodyOf(content) }
 	d := w.send(r, "a", append(change, body)...)
-	w.finish("a", d, ledger.VerdictApplied, func(f *ledger.Finish) {
+	w.finish("a", d, ledger.VerdictApplied, func(f *ledger.EndDispatch) {
 		f.Result.Header = ledger.Header{"X-Payee": {"ada"}}
 	})
 	_, err := w.FinishRun(t.Context(), r.ID, "done", true)
@@ -83,7 +84,7 @@ func TestTrailersAreForgottenWithTheirAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.open()
-	w.finish("a", w.send(r, "a"), ledger.VerdictApplied, func(f *ledger.Finish) {
+	w.finish("a", w.send(r, "a"), ledger.VerdictApplied, func(f *ledger.EndDispatch) {
 		f.Result.Trailer = ledger.Header{"Receipt": {"of Ada Lovelace"}}
 	})
 	_, err := w.FinishRun(t.Context(), r.ID, "done", true)
@@ -181,7 +182,7 @@ func TestFailedMayBeTriedAgainHoweverOld(t *testing.T) {
 	w := newWorld(t)
 	r := w.open(returns)
 	w.finish("a", w.send(r, "a", nativeKey), ledger.VerdictFailed)
-	_, err := w.EndRun(t.Context(), r.ID, ledger.ClassLogic, "over", "ada")
+	_, err := w.EndRun(t.Context(), r.ID, verdict.Logic, "over", "ada")
 	w.ok(err)
 	w.pass(month)
 	if counts := w.forget(ledger.Retention{Keep: 24 * time.Hour}, "a"); counts.Dropped != 1 {
@@ -321,7 +322,7 @@ func TestWhatIsMadeAfterItWasForgottenHasOtherMarks(t *testing.T) {
 			t.Errorf("made %d times: the marker is %q, that of the key %q, remade %d", n+1, m.Marker, ledger.Marker(m.Key), m.Remade)
 		}
 		markers[m.Marker] = true
-		_, err := w.EndRun(t.Context(), r.ID, ledger.ClassLogic, "over", "ada")
+		_, err := w.EndRun(t.Context(), r.ID, verdict.Logic, "over", "ada")
 		w.ok(err)
 		for _, want := range []ledger.ForgetCounts{{Dropped: 1}, {Removed: 1}} {
 			w.pass(month)
@@ -403,7 +404,7 @@ func TestWhatAnEndedRunOfManyItemsTookIsForgotten(t *testing.T) {
 	if got := w.forget(ledger.Retention{Keep: 24 * time.Hour}, "a"); got != (ledger.ForgetCounts{}) {
 		t.Errorf("while its run goes on: %+v", got)
 	}
-	_, err := w.EndRun(t.Context(), r.ID, ledger.ClassTransient, "enough", "ada")
+	_, err := w.EndRun(t.Context(), r.ID, verdict.Transient, "enough", "ada")
 	w.ok(err)
 	if got := w.forget(ledger.Retention{Keep: 24 * time.Hour}, "a"); got != (ledger.ForgetCounts{Dropped: 1}) {
 		t.Errorf("after its end: %+v", got)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -206,7 +207,7 @@ func TestDrift(t *testing.T) {
 				if out.Problem != "drift" || !out.RunRefused || !strings.Contains(out.Detail, words) || strings.Contains(out.Detail, "identity.from") {
 					t.Fatalf("%q %q: %s", out.Decision, out.Problem, out.Detail)
 				}
-				w.stands(r, ledger.RunPausedAttention, ledger.ClassLogic)
+				w.stands(r, ledger.RunPausedAttention, verdict.Logic)
 				w.escalated("a", ledger.EscalationDrift)
 				if i := w.item("i"); i.State != ledger.ItemNeedsAttention || i.Cause != key("a").ID() {
 					t.Errorf("item %+v", i)

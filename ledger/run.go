@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // RunState is where a run stands. The zero value is invalid.
@@ -63,9 +65,9 @@ type Run struct {
 	Items Items    `json:"items,omitempty"`
 	State RunState `json:"state"`
 	// Closing is set while such a run is being finished: it claims nothing any more.
-	Closing string `json:"closing,omitempty"`
-	Class   Class  `json:"class,omitempty"`
-	Reason  string `json:"reason,omitempty"`
+	Closing string        `json:"closing,omitempty"`
+	Class   verdict.Class `json:"class,omitempty"`
+	Reason  string        `json:"reason,omitempty"`
 	// Cause is the mutation that ended or stopped the run, if one did.
 	Cause      string            `json:"cause,omitempty"`
 	Mutations  Mutations         `json:"mutations"`

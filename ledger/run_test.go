@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -110,26 +111,26 @@ func TestDefiniteFailures(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		open   []func(*ledger.OpenRun)
-		finish []func(*ledger.Finish)
+		finish []func(*ledger.EndDispatch)
 		state  ledger.RunState
-		class  ledger.Class
+		class  verdict.Class
 		item   ledger.ItemState
 		kind   string
 	}{
-		{"logic aborts", nil, []func(*ledger.Finish){class(ledger.ClassLogic)},
-			ledger.RunAborted, ledger.ClassLogic, ledger.ItemFailed, ""},
-		{"precondition aborts and escalates", nil, []func(*ledger.Finish){class(ledger.ClassPrecondition)},
-			ledger.RunAborted, ledger.ClassPrecondition, ledger.ItemFailed, ledger.EscalationPrecondition},
-		{"permission aborts and escalates", nil, []func(*ledger.Finish){class(ledger.ClassPermission)},
-			ledger.RunAborted, ledger.ClassPermission, ledger.ItemFailed, ledger.EscalationPermission},
-		{"transient opens the grace", nil, nil, ledger.RunFailing, ledger.ClassTransient, ledger.ItemOpen, ""},
-		{"401 opens the grace, and nobody is asked yet", nil, []func(*ledger.Finish){unauthorized},
-			ledger.RunFailing, ledger.ClassPermission, ledger.ItemOpen, ""},
-		{"a redirect is passed on", nil, []func(*ledger.Finish){class(ledger.ClassLogic), passedOn},
+		{"logic aborts", nil, []func(*ledger.EndDispatch){class(verdict.Logic)},
+			ledger.RunAborted, verdict.Logic, ledger.ItemFailed, ""},
+		{"precondition aborts and escalates", nil, []func(*ledger.EndDispatch){class(verdict.Precondition)},
+			ledger.RunAborted, verdict.Precondition, ledger.ItemFailed, ledger.EscalationPrecondition},
+		{"permission aborts and escalates", nil, []func(*ledger.EndDispatch){class(verdict.Permission)},
+			ledger.RunAborted, verdict.Permission, ledger.ItemFailed, ledger.EscalationPermission},
+		{"transient opens the grace", nil, nil, ledger.RunFailing, verdict.Transient, ledger.ItemOpen, ""},
+		{"401 opens the grace, and nobody is asked yet", nil, []func(*ledger.EndDispatch){unauthorized},
+			ledger.RunFailing, verdict.Permission, ledger.ItemOpen, ""},
+		{"a redirect is passed on", nil, []func(*ledger.EndDispatch){class(verdict.Logic), passedOn},
 			ledger.RunRunning, "", ledger.ItemOpen, ""},
-		{"on_failure return tells the script", []func(*ledger.OpenRun){returns}, []func(*ledger.Finish){class(ledger.ClassLogic)},
+		{"on_failure return tells the script", []func(*ledger.OpenRun){returns}, []func(*ledger.EndDispatch){class(verdict.Logic)},
 			ledger.RunRunning, "", ledger.ItemOpen, ""},
-		{"on_failure return, 401", []func(*ledger.OpenRun){returns}, []func(*ledger.Finish){unauthorized},
+		{"on_failure return, 401", []func(*ledger.OpenRun){returns}, []func(*ledger.EndDispatch){unauthorized},
 			ledger.RunRunning, "", ledger.ItemOpen, ledger.EscalationPermission},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -160,15 +161,15 @@ func TestJoinersShareAFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.open()
-	out, err := w.FailRun(t.Context(), r.ID, key("a"), "payload", ledger.ClassLogic, "422", false)
+	out, err := w.FailRun(t.Context(), r.ID, key("a"), "payload", verdict.Logic, "422", false)
 	if err != nil || out.State != ledger.RunAborted || out.Cause != key("a").ID() || out.Reason != "422" {
 		t.Errorf("run %+v, %v", out, err)
 	}
-	again, err := w.FailRun(t.Context(), r.ID, key("b"), "payload", ledger.ClassPermission, "403", false)
+	again, err := w.FailRun(t.Context(), r.ID, key("b"), "payload", verdict.Permission, "403", false)
 	if err != nil || again.Reason != "422" {
 		t.Errorf("failing a run that is over: %+v, %v", again, err)
 	}
-	if _, err := w.FailRun(t.Context(), "nobody's", key("a"), "", ledger.ClassLogic, "", false); !errors.Is(err, ledger.ErrNotFound) {
+	if _, err := w.FailRun(t.Context(), "nobody's", key("a"), "", verdict.Logic, "", false); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("an unknown run: %v", err)
 	}
 }
@@ -176,7 +177,7 @@ func TestJoinersShareAFailure(t *testing.T) {
 // accepted has a mutation answered by a 202 that is followed.
 func (w *world) accepted(r *ledger.Run, name string) {
 	w.t.Helper()
-	out := w.finish(name, w.send(r, name, func(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour }), ledger.VerdictAccepted, func(f *ledger.Finish) {
+	out := w.finish(name, w.send(r, name, func(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour }), ledger.VerdictAccepted, func(f *ledger.EndDispatch) {
 		f.Result = &ledger.Result{Status: 202}
 	})
 	if !out.Mutation.Watching {
@@ -190,9 +191,9 @@ func TestAnItemIsNotClosedOverWhatIsFollowed(t *testing.T) {
 	w := newWorld(t)
 	first := w.open()
 	w.accepted(first, "a")
-	_, err := w.EndRun(t.Context(), first.ID, ledger.ClassTransient, "over", "person:ada")
+	_, err := w.EndRun(t.Context(), first.ID, verdict.Transient, "over", "person:ada")
 	w.ok(err)
-	if _, err := w.decideItem(ledger.ItemClose); !errors.Is(err, ledger.ErrItemUnsettled) {
+	if _, err := w.decideItem(ledger.ItemClose); !errors.Is(err, ledger.ErrItemUnresolved) {
 		t.Errorf("a person closes it: %v", err)
 	}
 	second := w.open()
@@ -203,7 +204,7 @@ func TestAnItemIsNotClosedOverWhatIsFollowed(t *testing.T) {
 	if _, err := w.FinishRun(t.Context(), second.ID, ledger.OutcomeDone, true); !errors.Is(err, ledger.ErrRunUnfinished) {
 		t.Errorf("a later run that was given its answer finishes before it ends: %v", err)
 	}
-	_, err = w.EndRun(t.Context(), second.ID, ledger.ClassTransient, "over", "person:ada")
+	_, err = w.EndRun(t.Context(), second.ID, verdict.Transient, "over", "person:ada")
 	w.ok(err)
 	third := w.open()
 	if _, err := w.FinishRun(t.Context(), third.ID, ledger.OutcomeDone, true); err != nil || w.item("i").State != ledger.ItemOpen {
@@ -213,9 +214,9 @@ func TestAnItemIsNotClosedOverWhatIsFollowed(t *testing.T) {
 
 func TestFinishRun(t *testing.T) {
 	t.Parallel()
-	fails := func(change ...func(*ledger.Finish)) func(*world, *ledger.Run) {
+	fails := func(change ...func(*ledger.EndDispatch)) func(*world, *ledger.Run) {
 		return func(w *world, r *ledger.Run) {
-			w.finish("a", w.send(r, "a"), ledger.VerdictFailed, append(change, class(ledger.ClassLogic))...)
+			w.finish("a", w.send(r, "a"), ledger.VerdictFailed, append(change, class(verdict.Logic))...)
 		}
 	}
 	deliver := func(before func(*world, *ledger.Run)) func(*world, *ledger.Run) {
@@ -313,14 +314,14 @@ func TestEndingARunTwice(t *testing.T) {
 	w := newWorld(t)
 	r := w.open()
 	first, err := w.RefuseRun(t.Context(), r.ID, "stopped", "m-1")
-	if err != nil || first.State != ledger.RunAborted || first.Class != ledger.ClassTransient || first.Cause != "m-1" {
+	if err != nil || first.State != ledger.RunAborted || first.Class != verdict.Transient || first.Cause != "m-1" {
 		t.Errorf("run %+v, %v", first, err)
 	}
-	second, err := w.EndRun(t.Context(), r.ID, ledger.ClassLogic, "again", "person:ada")
+	second, err := w.EndRun(t.Context(), r.ID, verdict.Logic, "again", "person:ada")
 	if err != nil || second.Version != first.Version || second.Reason != "stopped" {
 		t.Errorf("run %+v, %v", second, err)
 	}
-	if _, err := w.EndRun(t.Context(), r.ID, ledger.ClassLogic, "", "person:ada"); !errors.Is(err, ledger.ErrInvalid) {
+	if _, err := w.EndRun(t.Context(), r.ID, verdict.Logic, "", "person:ada"); !errors.Is(err, ledger.ErrInvalid) {
 		t.Errorf("ending without a reason: %v", err)
 	}
 }
@@ -338,7 +339,7 @@ func TestTimeLimits(t *testing.T) {
 	if out := w.claim(r, "a"); out.Problem != "run-aborted" || !out.RunRefused {
 		t.Errorf("a claim after the limit: %q", out.Problem)
 	}
-	w.stands(r, ledger.RunAborted, ledger.ClassTransient)
+	w.stands(r, ledger.RunAborted, verdict.Transient)
 	if i := w.item("i"); i.State != ledger.ItemOpen {
 		t.Errorf("the item is %s", i.State)
 	}

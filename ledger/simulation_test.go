@@ -131,7 +131,7 @@ func (s *simulation) truth(name string, d *ledger.Dispatch) ledger.Verdict {
 	return rapid.SampledFrom(verdicts).Draw(s.T, "verdict")
 }
 
-func (s *simulation) Finish(*rapid.T) {
+func (s *simulation) EndDispatch(*rapid.T) {
 	name := s.name()
 	if len(s.live[name]) == 0 {
 		return
@@ -140,7 +140,7 @@ func (s *simulation) Finish(*rapid.T) {
 	d := s.live[name][i]
 	f := end(name, d, s.truth(name, d))
 	f.Inline = rapid.Bool().Draw(s.T, "inline try follows")
-	out, err := s.world.Finish(s.t.Context(), f)
+	out, err := s.world.EndDispatch(s.t.Context(), f)
 	s.accept(err)
 	s.live[name] = slices.Delete(s.live[name], i, i+1)
 	if err == nil && f.Inline && out.Mutation.State == ledger.InFlight && rapid.Bool().Draw(s.T, "parked") {
@@ -282,7 +282,7 @@ func TestSimulation(t *testing.T) {
 			s.apis[name] = &upstream{native: name == "native", remembered: map[int]time.Duration{}}
 		}
 		rt.Repeat(map[string]func(*rapid.T){
-			"": s.check, "claim": s.Claim, "finish": s.Finish, "head": s.Head, "resend": s.Resend, "observe": s.Observe,
+			"": s.check, "claim": s.Claim, "end": s.EndDispatch, "head": s.Head, "resend": s.Resend, "observe": s.Observe,
 			"park": s.GiveUp, "exhaust": s.Exhausted, "person": s.Person, "wait": s.Wait, "crash": s.Crash,
 		})
 	})

@@ -33,22 +33,6 @@ func (s State) Valid() bool {
 	return false
 }
 
-// Class says why a mutation failed or a run ended. An unknown outcome must never go to automated repair.
-type Class string
-
-const (
-	// ClassTransient failures may be tried again as they are.
-	ClassTransient Class = "transient"
-	// ClassPermission failures need other credentials or rights.
-	ClassPermission Class = "permission"
-	// ClassPrecondition failures need the world to be different.
-	ClassPrecondition Class = "precondition"
-	// ClassLogic failures need other code.
-	ClassLogic Class = "logic"
-	// ClassIndeterminate is an unknown outcome, which must be known first.
-	ClassIndeterminate Class = "indeterminate"
-)
-
 // BlockScope says what an unresolved mutation stops. The zero value is BlockWorkflow, the widest.
 type BlockScope string
 

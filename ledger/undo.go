@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"keep-proxy/internal/verdict"
 )
 
 // Undo says that a mutation is an obligation: it takes one effect of another mutation back. It begins as failed,
@@ -161,7 +163,7 @@ func (m *Mutation) undoFailed(next time.Time, mv move) {
 	if m.State != Failed {
 		return
 	}
-	if m.Class == ClassTransient && RedispatchOpen(m) {
+	if m.Class == verdict.Transient && RedispatchOpen(m) {
 		m.RedispatchSince, m.NextTryAt = m.Undo.Since, next
 		return
 	}

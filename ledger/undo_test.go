@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -160,9 +161,9 @@ func TestTheNewestEffectIsTakenBackFirst(t *testing.T) {
 	if _, _, err := w.undo(w.byKey(older.Key)); !errors.Is(err, ledger.ErrNotAllowed) {
 		t.Fatalf("the older one beside it: %v", err)
 	}
-	end := ledger.Finish{Key: newer.Key, Dispatch: *d, Result: &ledger.Result{Status: 204}}
+	end := ledger.EndDispatch{Key: newer.Key, Dispatch: *d, Result: &ledger.Result{Status: 204}}
 	end.Dispatch.Verdict = ledger.VerdictApplied
-	_, err = w.Finish(t.Context(), end)
+	_, err = w.EndDispatch(t.Context(), end)
 	w.ok(err)
 	if _, d, err := w.undo(w.byKey(older.Key)); err != nil || d == nil {
 		t.Errorf("after it: %v, %v", d, err)
@@ -204,16 +205,16 @@ func TestAnUndoNeedsNoOpenItem(t *testing.T) {
 
 func TestAnUndoThatFailsForGoodWaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	for class, queued := range map[ledger.Class]bool{
-		ledger.ClassTransient: true, ledger.ClassPermission: false, ledger.ClassPrecondition: false, ledger.ClassLogic: false,
+	for class, queued := range map[verdict.Class]bool{
+		verdict.Transient: true, verdict.Permission: false, verdict.Precondition: false, verdict.Logic: false,
 	} {
 		w := newWorld(t)
 		_, newer := w.owes("a")
 		_, d, err := w.undo(newer)
 		w.ok(err)
-		end := ledger.Finish{Key: newer.Key, Dispatch: *d, NextTryAt: w.now.Wall.Add(time.Minute)}
+		end := ledger.EndDispatch{Key: newer.Key, Dispatch: *d, NextTryAt: w.now.Wall.Add(time.Minute)}
 		end.Dispatch.Verdict, end.Dispatch.Class = ledger.VerdictFailed, class
-		_, err = w.Finish(t.Context(), end)
+		_, err = w.EndDispatch(t.Context(), end)
 		w.ok(err)
 		m := w.byKey(newer.Key)
 		if asked := m.Escalated() && m.Escalation.Kind == ledger.EscalationUndo; m.Queued() != queued || asked == queued {
@@ -238,9 +239,9 @@ func TestAnUndoThatMayStillTakeEffectIsNotWaived(t *testing.T) {
 		_, err := w.Resolve(t.Context(), ledger.Resolve{Key: now.Key, Version: now.Version, Action: ledger.OnSkip, Actor: "ada", Reason: "leave it"})
 		return err
 	}
-	end := ledger.Finish{Key: m.Key, Dispatch: *d, NextTryAt: w.now.Wall.Add(time.Minute)}
+	end := ledger.EndDispatch{Key: m.Key, Dispatch: *d, NextTryAt: w.now.Wall.Add(time.Minute)}
 	end.Dispatch.Verdict, end.Dispatch.Ended = ledger.VerdictUncertain, w.now
-	_, err = w.Finish(t.Context(), end)
+	_, err = w.EndDispatch(t.Context(), end)
 	w.ok(err)
 	if err := waive(); !errors.Is(err, ledger.ErrNotAllowed) || w.byKey(m.Key).State != ledger.NeedsReconcile {
 		t.Errorf("within settle: %v", err)
@@ -268,9 +269,9 @@ func TestAnUndoThatIsCalledFailedIsNotWaivedWhileItIsSent(t *testing.T) {
 	w.ok(err)
 	end := func(d *ledger.Dispatch) {
 		t.Helper()
-		f := ledger.Finish{Key: m.Key, Dispatch: *d, NextTryAt: w.now.Wall.Add(time.Minute)}
+		f := ledger.EndDispatch{Key: m.Key, Dispatch: *d, NextTryAt: w.now.Wall.Add(time.Minute)}
 		f.Dispatch.Verdict, f.Dispatch.Ended = ledger.VerdictUncertain, w.now
-		_, err := w.Finish(t.Context(), f)
+		_, err := w.EndDispatch(t.Context(), f)
 		w.ok(err)
 	}
 	resolve := func(action ledger.Trigger) error {
@@ -370,9 +371,9 @@ func TestAnUndoOfUnknownOutcomeIsNotRun(t *testing.T) {
 	_, newer := w.owes("a")
 	m, d, err := w.undo(newer)
 	w.ok(err)
-	end := ledger.Finish{Key: m.Key, Dispatch: *d}
+	end := ledger.EndDispatch{Key: m.Key, Dispatch: *d}
 	end.Dispatch.Verdict = ledger.VerdictUncertain
-	_, err = w.Finish(t.Context(), end)
+	_, err = w.EndDispatch(t.Context(), end)
 	w.ok(err)
 	if _, _, err := w.undo(w.byKey(m.Key)); !errors.Is(err, ledger.ErrNotAllowed) {
 		t.Errorf("got %v, want a refusal", err)
@@ -388,7 +389,7 @@ func TestWhatIsOwedIsNotSkippedWithItsItem(t *testing.T) {
 	older, newer := w.owes("a")
 	r := w.open(returns)
 	w.finish("b", w.send(r, "b"), ledger.VerdictFailed)
-	_, err := w.EndRun(t.Context(), r.ID, ledger.ClassLogic, "over", "ada")
+	_, err := w.EndRun(t.Context(), r.ID, verdict.Logic, "over", "ada")
 	w.ok(err)
 	_, err = w.DecideItem(t.Context(), ledger.DecideItem{
 		Workflow: "w", Item: "i", Action: ledger.ItemSkip, WithMutations: true, Actor: "ada", Reason: "leave it",
@@ -409,9 +410,9 @@ func TestAnOlderEffectWaitsForANewerUndoOfUnknownOutcome(t *testing.T) {
 	older, newer := w.owes("a")
 	_, d, err := w.undo(newer)
 	w.ok(err)
-	end := ledger.Finish{Key: newer.Key, Dispatch: *d}
+	end := ledger.EndDispatch{Key: newer.Key, Dispatch: *d}
 	end.Dispatch.Verdict = ledger.VerdictUncertain
-	_, err = w.Finish(t.Context(), end)
+	_, err = w.EndDispatch(t.Context(), end)
 	w.ok(err)
 	if m := w.byKey(newer.Key); m.State != ledger.Indeterminate || !m.Escalated() {
 		t.Fatalf("the newer one is %s, a person is asked: %v", m.State, m.Escalated())

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -67,7 +68,7 @@ func TestARunThatIsOverUnrecordedDoesNotFinish(t *testing.T) {
 			if !errors.Is(err, ledger.ErrRunUnfinished) || !strings.Contains(err.Error(), "its open streams were cut") {
 				t.Errorf("it finishes: %v", err)
 			}
-			if got := w.run(r.ID); got.State != ledger.RunAborted || got.Class != ledger.ClassTransient {
+			if got := w.run(r.ID); got.State != ledger.RunAborted || got.Class != verdict.Transient {
 				t.Errorf("it is %s, %s", got.State, got.Class)
 			}
 		})
@@ -84,7 +85,7 @@ func TestARunThatIsOverUnrecordedIsNotFinishedAsFailed(t *testing.T) {
 		t.Errorf("it finishes: %v", err)
 	}
 	got := w.run(r.ID)
-	if got.State != ledger.RunAborted || got.Class != ledger.ClassTransient || got.Cause != "m-1" || got.Reason != "the outcome of m-1 could not be recorded" {
+	if got.State != ledger.RunAborted || got.Class != verdict.Transient || got.Cause != "m-1" || got.Reason != "the outcome of m-1 could not be recorded" {
 		t.Errorf("it is %s, %s, because of %q: %s", got.State, got.Class, got.Cause, got.Reason)
 	}
 	if i := w.item("i"); i.State != ledger.ItemOpen {

@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // Said is whether the world still agrees with a stored result. The zero value is SaidNothing.
@@ -117,12 +119,12 @@ func (c *command) endUnverified(m *Mutation, run string, said Said, asks bool, w
 	if err != nil || r == nil || r.State.Ended() {
 		return err
 	}
-	e := ending{state: RunAborted, class: ClassPrecondition, reason: why, cause: m.ID, actor: ActorProxy, failed: true}
+	e := ending{state: RunAborted, class: verdict.Precondition, reason: why, cause: m.ID, actor: ActorProxy, failed: true}
 	switch {
 	case asks:
 		e.state, e.failed = RunPausedAttention, false
 	case said == SaidNothing:
-		e.class, e.failed = ClassTransient, false
+		e.class, e.failed = verdict.Transient, false
 	}
 	return c.endBy(r, e, &m.Key)
 }

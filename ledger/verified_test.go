@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -15,22 +16,22 @@ func TestWhatTheWorldSaysBeforeAReplay(t *testing.T) {
 		said   ledger.Said
 		replay bool
 		run    ledger.RunState
-		class  ledger.Class
+		class  verdict.Class
 		item   ledger.ItemState
 		asked  string
 		count  int
 	}{
 		"strict, agrees":          {ledger.VerifyStrict, ledger.SaidAgrees, true, ledger.RunRunning, "", ledger.ItemOpen, "", 0},
-		"strict, disagrees":       {ledger.VerifyStrict, ledger.SaidDisagrees, false, ledger.RunAborted, ledger.ClassPrecondition, ledger.ItemFailed, "", 1},
-		"strict, nothing":         {ledger.VerifyStrict, ledger.SaidNothing, false, ledger.RunAborted, ledger.ClassTransient, ledger.ItemOpen, "", 1},
-		"strict, an unknown word": {ledger.VerifyStrict, "perhaps", false, ledger.RunAborted, ledger.ClassTransient, ledger.ItemOpen, "", 1},
-		"an unknown mode":         {"loose", ledger.SaidDisagrees, false, ledger.RunAborted, ledger.ClassPrecondition, ledger.ItemFailed, "", 1},
+		"strict, disagrees":       {ledger.VerifyStrict, ledger.SaidDisagrees, false, ledger.RunAborted, verdict.Precondition, ledger.ItemFailed, "", 1},
+		"strict, nothing":         {ledger.VerifyStrict, ledger.SaidNothing, false, ledger.RunAborted, verdict.Transient, ledger.ItemOpen, "", 1},
+		"strict, an unknown word": {ledger.VerifyStrict, "perhaps", false, ledger.RunAborted, verdict.Transient, ledger.ItemOpen, "", 1},
+		"an unknown mode":         {"loose", ledger.SaidDisagrees, false, ledger.RunAborted, verdict.Precondition, ledger.ItemFailed, "", 1},
 		"off, disagrees":          {ledger.VerifyOff, ledger.SaidDisagrees, true, ledger.RunRunning, "", ledger.ItemOpen, "", 0},
 		"warn, nothing":           {ledger.VerifyWarn, ledger.SaidNothing, true, ledger.RunRunning, "", ledger.ItemOpen, "", 1},
 		"human, agrees":           {ledger.VerifyHuman, ledger.SaidAgrees, true, ledger.RunRunning, "", ledger.ItemOpen, "", 0},
 		"warn, disagrees":         {ledger.VerifyWarn, ledger.SaidDisagrees, true, ledger.RunRunning, "", ledger.ItemOpen, "", 1},
-		"human, disagrees":        {ledger.VerifyHuman, ledger.SaidDisagrees, false, ledger.RunPausedAttention, ledger.ClassPrecondition, ledger.ItemNeedsAttention, ledger.EscalationVerify, 1},
-		"human, nothing":          {ledger.VerifyHuman, ledger.SaidNothing, false, ledger.RunAborted, ledger.ClassTransient, ledger.ItemOpen, "", 1},
+		"human, disagrees":        {ledger.VerifyHuman, ledger.SaidDisagrees, false, ledger.RunPausedAttention, verdict.Precondition, ledger.ItemNeedsAttention, ledger.EscalationVerify, 1},
+		"human, nothing":          {ledger.VerifyHuman, ledger.SaidNothing, false, ledger.RunAborted, verdict.Transient, ledger.ItemOpen, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,7 +140,7 @@ func TestALateQuestionLeavesTheItemAsItIs(t *testing.T) {
 		if out := w.claim(r, "a"); out.Decision != ledger.DecideReplay {
 			t.Fatalf("%q", out.Decision)
 		}
-		_, err := w.EndRun(t.Context(), r.ID, ledger.ClassTransient, "over", "ada")
+		_, err := w.EndRun(t.Context(), r.ID, verdict.Transient, "over", "ada")
 		w.ok(err)
 		over := w.run(r.ID)
 		c.meanwhile(w)

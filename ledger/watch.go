@@ -1,6 +1,10 @@
 package ledger
 
-import "slices"
+import (
+	"slices"
+
+	"keep-proxy/internal/verdict"
+)
 
 // unwatch ends the following of a 202, which is nobody's result unless the mutation is applied.
 func (m *Mutation) unwatch() {
@@ -60,9 +64,9 @@ func (m *Mutation) failFollowed() *Dispatch {
 }
 
 // watchClass is the class of a failure of what was accepted.
-func (m *Mutation) watchClass() Class {
+func (m *Mutation) watchClass() verdict.Class {
 	if m.Policy.WatchClass == "" {
-		return ClassPrecondition
+		return verdict.Precondition
 	}
 	return m.Policy.WatchClass
 }

@@ -4,12 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
 func watched(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour }
 
-func status202(f *ledger.Finish) { f.Result = &ledger.Result{Status: 202} }
+func status202(f *ledger.EndDispatch) { f.Result = &ledger.Result{Status: 202} }
 
 // It promised only what then didn't come: it must not become the answer of a later sending whose
 // own is lost.
@@ -112,9 +113,9 @@ func TestWhatIsAcceptedLateIsFollowedForAllOfItsTime(t *testing.T) {
 // however its failure came.
 func TestWhatWasSentAgainAcceptedAndFailedIsTold(t *testing.T) {
 	t.Parallel()
-	for c, kind := range map[ledger.Class]string{
-		ledger.ClassTransient: ledger.EscalationAbsent, ledger.ClassLogic: ledger.EscalationAbsent,
-		ledger.ClassPermission: ledger.EscalationPermission, "": ledger.EscalationPrecondition,
+	for c, kind := range map[verdict.Class]string{
+		verdict.Transient: ledger.EscalationAbsent, verdict.Logic: ledger.EscalationAbsent,
+		verdict.Permission: ledger.EscalationPermission, "": ledger.EscalationPrecondition,
 	} {
 		t.Run(string(c), func(t *testing.T) {
 			t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
 )
@@ -165,14 +166,14 @@ func (w *world) send(r *ledger.Run, name string, change ...func(*ledger.Claim)) 
 }
 
 // end is the end of a dispatch.
-func end(name string, d *ledger.Dispatch, v ledger.Verdict, change ...func(*ledger.Finish)) ledger.Finish {
-	f := ledger.Finish{Key: key(name), Dispatch: *d}
+func end(name string, d *ledger.Dispatch, v ledger.Verdict, change ...func(*ledger.EndDispatch)) ledger.EndDispatch {
+	f := ledger.EndDispatch{Key: key(name), Dispatch: *d}
 	f.Dispatch.Verdict, f.Dispatch.Reason = v, "because of a test"
 	if v == ledger.VerdictApplied {
 		f.Result = &ledger.Result{Status: 201, Header: ledger.Header{"Content-Type": {"text/plain"}}}
 	}
 	if v.Failure() {
-		f.Dispatch.Class = ledger.ClassTransient
+		f.Dispatch.Class = verdict.Transient
 	}
 	for _, c := range change {
 		c(&f)
@@ -180,28 +181,28 @@ func end(name string, d *ledger.Dispatch, v ledger.Verdict, change ...func(*ledg
 	return f
 }
 
-func class(c ledger.Class) func(*ledger.Finish) {
-	return func(f *ledger.Finish) { f.Dispatch.Class = c }
+func class(c verdict.Class) func(*ledger.EndDispatch) {
+	return func(f *ledger.EndDispatch) { f.Dispatch.Class = c }
 }
 
-func pending(f *ledger.Finish) { f.Inline = true }
+func pending(f *ledger.EndDispatch) { f.Inline = true }
 
-func tooLarge(f *ledger.Finish) { f.TooLarge, f.Result = true, nil }
+func tooLarge(f *ledger.EndDispatch) { f.TooLarge, f.Result = true, nil }
 
-func passedOn(f *ledger.Finish) { f.PassedOn = true }
+func passedOn(f *ledger.EndDispatch) { f.PassedOn = true }
 
-func unauthorized(f *ledger.Finish) { f.Unauthorized, f.Dispatch.Class = true, ledger.ClassPermission }
+func unauthorized(f *ledger.EndDispatch) { f.Unauthorized, f.Dispatch.Class = true, verdict.Permission }
 
 // finish ends a dispatch of the mutation.
-func (w *world) finish(name string, d *ledger.Dispatch, v ledger.Verdict, change ...func(*ledger.Finish)) ledger.Finished {
+func (w *world) finish(name string, d *ledger.Dispatch, v ledger.Verdict, change ...func(*ledger.EndDispatch)) ledger.Moved {
 	w.t.Helper()
-	out, err := w.Finish(w.t.Context(), end(name, d, v, change...))
+	out, err := w.EndDispatch(w.t.Context(), end(name, d, v, change...))
 	w.ok(err)
 	return out
 }
 
 // see records an observation of the mutation, asked now.
-func (w *world) see(name string, seen ledger.Seen, change ...func(*ledger.Observe)) ledger.Finished {
+func (w *world) see(name string, seen ledger.Seen, change ...func(*ledger.Observe)) ledger.Moved {
 	w.t.Helper()
 	out, err := w.Observe(w.t.Context(), w.observation(name, seen, change...))
 	w.ok(err)
@@ -233,7 +234,7 @@ func objects(names ...string) func(*ledger.Observe) {
 func withoutResult(o *ledger.Observe) { o.Result = nil }
 
 // decide is a person's decision on the mutation.
-func (w *world) decide(name string, action ledger.Trigger, change ...func(*ledger.Resolve)) ledger.Finished {
+func (w *world) decide(name string, action ledger.Trigger, change ...func(*ledger.Resolve)) ledger.Moved {
 	w.t.Helper()
 	out, err := w.Resolve(w.t.Context(), w.decision(name, action, change...))
 	w.ok(err)
@@ -298,7 +299,7 @@ func (w *world) is(name string, want ledger.State) *ledger.Mutation {
 }
 
 // stands checks the run's state.
-func (w *world) stands(r *ledger.Run, want ledger.RunState, c ledger.Class) *ledger.Run {
+func (w *world) stands(r *ledger.Run, want ledger.RunState, c verdict.Class) *ledger.Run {
 	w.t.Helper()
 	got := w.run(r.ID)
 	if got.State != want || got.Class != c {

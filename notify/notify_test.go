@@ -100,7 +100,7 @@ func (w *world) ask(name byte) string {
 	}
 	d := *out.Dispatch
 	d.Verdict, d.Reason = ledger.VerdictUncertain, "no answer"
-	if _, err := w.Finish(w.t.Context(), ledger.Finish{Key: key, Dispatch: d}); err != nil {
+	if _, err := w.EndDispatch(w.t.Context(), ledger.EndDispatch{Key: key, Dispatch: d}); err != nil {
 		w.t.Fatal(err)
 	}
 	return key.ID()

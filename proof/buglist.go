@@ -48,9 +48,9 @@ var bugs = []bug{
 	{
 		name: "answered before the outcome is durable", stage: "histories", sentence: `told that [a-z]+ happened before that was durable`,
 		edits: []edit{{
-			"ledger Ledger.Finish", "\treturn l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.finish(&f) })\n",
-			"\tvar out Finished\n\terr := l.Healthy()\n\tif err != nil {\n\t\treturn Finished{}, err\n\t}\n" +
-				"\tl.Note(func(tx Tx) error {\n\t\tc := l.command(tx)\n\t\tout.Mutation, out.Run, err = c.finish(&f)\n\t\treturn err\n\t})\n\treturn out, err\n",
+			"ledger Ledger.EndDispatch", "\treturn l.moving(ctx, func(c *command) (*Mutation, *Run, error) { return c.endDispatch(&f) })\n",
+			"\tvar out Moved\n\terr := l.Healthy()\n\tif err != nil {\n\t\treturn Moved{}, err\n\t}\n" +
+				"\tl.Note(func(tx Tx) error {\n\t\tc := l.command(tx)\n\t\tout.Mutation, out.Run, err = c.endDispatch(&f)\n\t\treturn err\n\t})\n\treturn out, err\n",
 		}},
 	},
 	{
@@ -58,9 +58,14 @@ var bugs = []bug{
 		edits: []edit{{"ledger command.facts", "FactEarlier.If(at > 0 && m.openBefore(at))", "FactEarlier.If(false)"}},
 	},
 	{
-		name: "the journal is written over before the log is synced", stage: "./ledger/badgerstore TestALossOfPowerBeforeEachSync",
+		name: "frames of the log are freed before Badger has them", stage: "./ledger/badgerstore TestALossOfPowerAtEachSync",
 		sentence: `what was acknowledged is gone`,
-		edits:    []edit{{"ledger/badgerstore Store.goAhead", "if err := s.log.sync(); err != nil {", "if err := error(nil); err != nil {"}},
+		edits:    []edit{{"ledger/badgerstore Store.append", "s.log.Free(r.folded)", "s.log.Free(s.log.Last().Number)"}},
+	},
+	{
+		name: "a commit is answered before its frame is synced", stage: "./ledger/badgerstore TestALossOfPowerAtEachSync",
+		sentence: `what was acknowledged is gone`,
+		edits:    []edit{{"ledger/badgerstore/wal Log.write", "err = l.file.Sync()", "err = error(nil)"}},
 	},
 	{
 		name: "the gate isn't asked within the claim", stage: "histories",
@@ -74,11 +79,11 @@ var bugs = []bug{
 		},
 	},
 	{
-		name: "the high-water file is not synced", stage: "./ledger/badgerstore TestTheHighWaterMarkSurvivesALossOfPower",
-		sentence: `opened, and [0-9]+ of [0-9]+ acknowledged records are gone`,
+		name: "the witness is not synced before its epoch", stage: "./ledger/badgerstore TestTheWitnessIsDurableBeforeItsEpoch",
+		sentence: `the epoch begins before its witness is durable`,
 		edits: []edit{{
-			"ledger/badgerstore highWater.sync", "err := datasync(h.file)\n\tif err == nil && h.synced != nil {",
-			"err := error(nil)\n\tif err == nil && h.synced != nil && false {",
+			"ledger/badgerstore Config.openWitness", "writeSynced(c.HighWaterFile, w.says.encode())",
+			"os.WriteFile(c.HighWaterFile, w.says.encode(), 0o600)",
 		}},
 	},
 	{

@@ -16,22 +16,22 @@ import (
 var crashTests = []struct{ how, pkg, run string }{
 	{"SIGKILL", "./integration", "^(TestKilledAtEachCrashPoint|TestKilledAgainWhileReconciling|TestKilledAtRandomMoments)$"},
 	{
-		"SIGKILL, loss of power and torn writes while several scripts fill the journal and it is emptied", "./integration",
-		"^TestEndedWhileTheJournalIsEmptied$",
+		"SIGKILL, loss of power and torn writes while several scripts fill the log, and it is folded", "./integration",
+		"^TestEndedWhileTheRingTurns$",
 	},
-	{"SIGKILL of the ledger alone", "./ledger/badgerstore", "^(TestKilledAtEachPoint|TestNothingAcknowledgedIsLostWhenKilled)$"},
+	{"SIGKILL of the ledger alone", "./ledger/badgerstore", "^(TestKilledAtEachPoint|TestNothingAcknowledgedIsLostWhenKilled|TestARebuildThatIsKilledGoesOn)$"},
 	{
 		"SIGKILL amid concurrent callers, what they saw held against a model (porcupine)", "./ledger/badgerstore",
 		"^TestCommandsOfConcurrentCallersAreLinearizable$",
 	},
 	{
-		"loss of power, from copies at each sync of the journal and of the engine's log", "./ledger/badgerstore",
-		"^(TestAcknowledgedSurvivesALossOfPower|TestALossOfPowerBeforeEachSync|TestTheHighWaterMarkSurvivesALossOfPower)$",
+		"loss of power, from copies at each sync of the log and of the witness", "./ledger/badgerstore",
+		"^(TestALossOfPowerAtEachSync|TestTheWitnessIsDurableBeforeItsEpoch|TestASyncThatFailsOnceStopsTheLedger)$",
 	},
 	{"a disk that is full at each page", "./ledger/badgerstore", "^(TestADiskThatFillsAtEachPage|TestNothingAcknowledgedIsLostOnAFullDisk)$"},
 	{
 		"torn, flipped, cut, lost and older files", "./ledger/badgerstore",
-		"^(TestDamageNeverLosesSilently|TestALogThatWasEmptiedIsALoss|TestOlderCopyIsFoundByAHighWaterFileElsewhere|TestDamagedBodyFileIsNeverRead)$",
+		"^(TestDamageNeverLosesSilently|TestAFoldThatIsMissingIsDamage|TestWitnessesThatDontFit|TestDamagedBodyFileIsNeverRead)$",
 	},
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"keep-proxy/dispatch"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -59,7 +60,7 @@ func (s *reply) unnoted() bool {
 
 // failure is a definite failure as a run feels it.
 type failure struct {
-	class        ledger.Class
+	class        verdict.Class
 	reason       string
 	unauthorized bool
 }
@@ -272,7 +273,7 @@ func unverified(m *ledger.Mutation, said ledger.Said, reason string, c caller) *
 	f := refuse(problemVerifyFailed, quoted(m.Target)+" was applied before, but the API no longer shows it ("+reason+
 		"); nothing was sent, and the stored answer is not given. Look at keep-proxy mutations show "+m.ID+".")
 	if said != ledger.SaidDisagrees {
-		f.class = ledger.ClassTransient
+		f.class = verdict.Transient
 		again := "Ask again"
 		if c.managed() {
 			again = "Start the run again"

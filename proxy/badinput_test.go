@@ -17,7 +17,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"keep-proxy/ledger"
+	"keep-proxy/internal/verdict"
 )
 
 // badInput is what a client sends, and what it must lead to besides one log line and the
@@ -392,7 +392,7 @@ func TestTheTokenOfARunThatEnded(t *testing.T) {
 	log := &lines{}
 	w := newWorld(t, created, func(c *Config) { c.Log = zerolog.New(log) })
 	r := w.open("a")
-	if _, err := w.ledger.EndRun(t.Context(), r.id, ledger.ClassTransient, "test", "test"); err != nil {
+	if _, err := w.ledger.EndRun(t.Context(), r.id, verdict.Transient, "test", "test"); err != nil {
 		t.Fatal(err)
 	}
 	request := "GET " + w.upstream.URL + "/read HTTP/1.1\r\nHost: " + w.authority + "\r\nConnection: close\r\n"

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"keep-proxy/ledger"
+	"keep-proxy/internal/verdict"
 )
 
 // wantBroken wants the connection's end not to be one in good order.
@@ -41,7 +41,7 @@ func TestACutAnswerIsBrokenForAClientOfHTTP10(t *testing.T) {
 	for name, cut := range map[string]func(w *world, r *run){
 		"by its upstream": nil,
 		"by a stop": func(w *world, r *run) {
-			if _, err := w.ledger.EndRun(t.Context(), r.id, ledger.ClassTransient, "test", "test"); err != nil {
+			if _, err := w.ledger.EndRun(t.Context(), r.id, verdict.Transient, "test", "test"); err != nil {
 				t.Error(err)
 			}
 		},
@@ -166,7 +166,7 @@ func TestABrokenEndIsNoneInGoodOrder(t *testing.T) {
 			"the client resets":   {func(_ *testing.T, c carried) { reset(c.client) }, false, true},
 			"a stop": {func(t *testing.T, c carried) {
 				t.Helper()
-				if _, err := c.ledger.EndRun(t.Context(), c.run.id, ledger.ClassTransient, "test", "test"); err != nil {
+				if _, err := c.ledger.EndRun(t.Context(), c.run.id, verdict.Transient, "test", "test"); err != nil {
 					t.Error(err)
 				}
 			}, true, true},

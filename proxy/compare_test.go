@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -23,7 +24,7 @@ func (w *world) payThen(rules, body, again, path string) (*run, got) {
 	if answer := first.post(path, body); answer.status != 201 {
 		w.t.Fatalf("first: %d %s", answer.status, answer.body)
 	}
-	if _, err := w.ledger.EndRun(w.t.Context(), first.id, ledger.ClassTransient, "test", "test"); err != nil {
+	if _, err := w.ledger.EndRun(w.t.Context(), first.id, verdict.Transient, "test", "test"); err != nil {
 		w.t.Fatal(err)
 	}
 	w.use(rules)

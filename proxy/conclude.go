@@ -8,6 +8,7 @@ import (
 
 	"keep-proxy/dispatch"
 	"keep-proxy/internal/clock"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/upstream"
 )
@@ -41,8 +42,8 @@ func (p *Proxy) conclude(ctx context.Context, s *sending) *reply {
 }
 
 // outcome is what to record of a judged dispatch.
-func (p *Proxy) outcome(ctx context.Context, s *sending) ledger.Finish {
-	f := p.dispatcher.Finish(ctx, &s.Sending)
+func (p *Proxy) outcome(ctx context.Context, s *sending) ledger.EndDispatch {
+	f := p.dispatcher.End(ctx, &s.Sending)
 	f.PassedOn, f.Unauthorized = s.passedOn(), s.Answer.Status == http.StatusUnauthorized
 	switch f.Dispatch.Verdict {
 	case ledger.VerdictUncertain, ledger.VerdictCommitted:
@@ -213,7 +214,7 @@ func (p *Proxy) tryInline(ctx context.Context, s *sending) *reply {
 
 // parking is the command that parks s: it leaves an unknown outcome to the runner or to a person.
 func (p *Proxy) parking(s *sending) dispatch.Command {
-	return func(ctx context.Context) (ledger.Finished, error) {
+	return func(ctx context.Context) (ledger.Moved, error) {
 		return p.ledger.Park(ctx, s.w.key, p.currentDispatch(ctx, s), p.config.Inliner.NextTry(s.Mutation), s.Dispatch.Reason)
 	}
 }
@@ -234,27 +235,27 @@ func (p *Proxy) currentDispatch(ctx context.Context, s *sending) string {
 
 // lostFinish records a dispatch whose outcome the proxy itself has lost. What it
 // knows of it is kept: that it succeeded.
-func lostFinish(s *sending, now ledger.Stamp) ledger.Finish {
+func lostFinish(s *sending, now ledger.Stamp) ledger.EndDispatch {
 	d := s.Dispatch
 	if d.Ended.BootID == "" {
 		d.Ended = now
 	}
-	d.Verdict, d.Class, d.Reason = ledger.VerdictUncertain, ledger.ClassIndeterminate, "the proxy lost the outcome before it was recorded"
+	d.Verdict, d.Class, d.Reason = ledger.VerdictUncertain, verdict.Indeterminate, "the proxy lost the outcome before it was recorded"
 	if s.Verdict.Kind.Success() && s.Dispatch.Verdict != ledger.VerdictAccepted {
 		d.Verdict, d.Class, d.Reason = ledger.VerdictCommitted, "", "the proxy lost the answer before it was recorded"
 	}
-	return ledger.Finish{Key: s.w.key, Dispatch: d}
+	return ledger.EndDispatch{Key: s.w.key, Dispatch: d}
 }
 
 // finish records an outcome. If that fails because the ledger can't commit, the
 // recorder goes on trying and finish reports false.
-func (p *Proxy) finish(ctx context.Context, s *sending, f ledger.Finish) (ledger.Finished, bool) {
-	return p.recordNow(ctx, s, func(ctx context.Context) (ledger.Finished, error) { return p.ledger.Finish(ctx, f) })
+func (p *Proxy) finish(ctx context.Context, s *sending, f ledger.EndDispatch) (ledger.Moved, bool) {
+	return p.recordNow(ctx, s, func(ctx context.Context) (ledger.Moved, error) { return p.ledger.EndDispatch(ctx, f) })
 }
 
 // recordNow runs a command that records what is known of s. It leaves the command to the recorder
 // if the ledger fails.
-func (p *Proxy) recordNow(ctx context.Context, s *sending, record dispatch.Command) (ledger.Finished, bool) {
+func (p *Proxy) recordNow(ctx context.Context, s *sending, record dispatch.Command) (ledger.Moved, bool) {
 	finished, err := record(ctx)
 	if err == nil {
 		s.owed = owesNothing
@@ -262,7 +263,7 @@ func (p *Proxy) recordNow(ctx context.Context, s *sending, record dispatch.Comma
 	}
 	p.config.Log.Error().Err(err).Str("mutation", s.Mutation.ID).Msg("outcome not recorded; trying on")
 	p.goOnRecording(s, record)
-	return ledger.Finished{}, false
+	return ledger.Moved{}, false
 }
 
 // recordOwed leaves to the recorder what the handler didn't come to record, as
@@ -274,7 +275,7 @@ func (p *Proxy) recordOwed(s *sending) {
 		p.goOnRecording(s, p.parking(s))
 	default:
 		lost := lostFinish(s, ledger.Stamp(clock.Take(p.config.Clock)))
-		p.goOnRecording(s, func(ctx context.Context) (ledger.Finished, error) { return p.ledger.Finish(ctx, lost) })
+		p.goOnRecording(s, func(ctx context.Context) (ledger.Moved, error) { return p.ledger.EndDispatch(ctx, lost) })
 	}
 }
 

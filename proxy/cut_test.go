@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"keep-proxy/internal/clock"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
 	"keep-proxy/rules"
@@ -118,7 +119,7 @@ func TestEachCauseOfAStopTellsOfItself(t *testing.T) {
 		others bool
 	}{
 		"a person ends the run": {stop: func(w *lookout) error {
-			_, err := w.ledger.EndRun(w.t.Context(), w.run, ledger.ClassTransient, "test", "test")
+			_, err := w.ledger.EndRun(w.t.Context(), w.run, verdict.Transient, "test", "test")
 			return err
 		}},
 		"the run is finished": {stop: func(w *lookout) error {
@@ -182,7 +183,7 @@ func TestAStreamThatComesAfterAStopWasLookedAtIsCut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newLookout(t)
-		if _, err := w.ledger.EndRun(t.Context(), w.run, ledger.ClassTransient, "test", "test"); err != nil {
+		if _, err := w.ledger.EndRun(t.Context(), w.run, verdict.Transient, "test", "test"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -7,6 +7,7 @@ import (
 
 	"keep-proxy/dispatch"
 	"keep-proxy/internal/clock"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
@@ -45,7 +46,7 @@ func newSending(w *work, c ledger.Claimed) *sending {
 	s.Sending = dispatch.Sending{
 		Mutation: c.Mutation, Dispatch: *c.Dispatch, Operation: w.op, Method: w.req.Method, Request: w.req, Body: w.body,
 		Limit: w.op.MaxBody, Streams: true,
-		Opinion: func(req *rules.Request, answer *rules.Response) rules.Opinion {
+		Opinion: func(req *rules.Request, answer *rules.Response) verdict.Opinion {
 			return w.op.Judge(req, w.derived.Account, s.rule, answer)
 		},
 	}
@@ -174,8 +175,8 @@ func (p *Proxy) unsendable(ctx context.Context, s *sending, f *refusal) *reply {
 	}
 	d := s.Dispatch
 	d.Ended = ledger.Stamp(clock.Take(p.config.Clock))
-	d.Verdict, d.Class, d.Reason = ledger.VerdictNotSent, ledger.ClassLogic, f.detail
-	finished, recorded := p.finish(ctx, s, ledger.Finish{Key: s.w.key, Dispatch: d})
+	d.Verdict, d.Class, d.Reason = ledger.VerdictNotSent, verdict.Logic, f.detail
+	finished, recorded := p.finish(ctx, s, ledger.EndDispatch{Key: s.w.key, Dispatch: d})
 	if !recorded {
 		return p.notRecorded(s)
 	}
@@ -216,10 +217,10 @@ func (p *Proxy) whenLate(ctx context.Context, s *sending) (disarm func()) {
 // meanwhile.
 func (p *Proxy) succeeded(s *sending) bool {
 	head := &rules.Response{Status: s.Answer.Status, Header: s.Answer.Header}
-	opinion := upstream.Opinion{Kind: upstream.OpinionUncertain}
+	opinion := verdict.Opinion{Kind: verdict.OpinionUncertain}
 	if p.contents.Load(s.w.req, s.w.body, func(req *rules.Request) {
 		if !s.w.op.BodyDecides(req, s.w.derived.Account, s.rule, head) {
-			opinion = dispatch.OpinionOf(s.w.op.Judge(req, s.w.derived.Account, s.rule, head))
+			opinion = s.w.op.Judge(req, s.w.derived.Account, s.rule, head)
 		}
 	}) != nil {
 		return false

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -77,7 +78,7 @@ func TestAnEchoedCredentialIsNotKept(t *testing.T) {
 			if all := w.everything("a"); strings.Contains(all, operatorKey) || strings.Contains(all, "1234567890") {
 				t.Errorf("the ledger holds the credential: %.2000s", all)
 			}
-			if _, err := w.ledger.EndRun(t.Context(), r.id, ledger.ClassTransient, "test", "test"); err != nil {
+			if _, err := w.ledger.EndRun(t.Context(), r.id, verdict.Transient, "test", "test"); err != nil {
 				t.Fatal(err)
 			}
 			again := w.open("a").post(tc.path, tc.body)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -59,7 +60,7 @@ func TestAFailureWhoseAnswerIsCutIsAFailure(t *testing.T) {
 	if strings.Contains(g.body, "othing was sent") {
 		t.Errorf("the refusal denies what was sent: %s", g.body)
 	}
-	if m := w.mutation("a"); m.State != ledger.Failed || m.Class != ledger.ClassLogic {
+	if m := w.mutation("a"); m.State != ledger.Failed || m.Class != verdict.Logic {
 		t.Errorf("record is %s, class %s", m.State, m.Class)
 	}
 }

@@ -8,13 +8,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
 // standing asks the gate about a caller.
 func (p *Proxy) standing(c caller) ledger.Admission {
 	if over, is := p.unrecorded.Over(c.run); is {
-		run := ledger.Run{State: ledger.RunPausedReconciliation, Class: ledger.ClassIndeterminate, Reason: over.Why}
+		run := ledger.Run{State: ledger.RunPausedReconciliation, Class: verdict.Indeterminate, Reason: over.Why}
 		return ledger.Admission{Problem: string(problemRunAborted), Run: run}
 	}
 	var a ledger.Admission

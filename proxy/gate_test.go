@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"keep-proxy/internal/clock"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -22,9 +23,9 @@ func TestARunThatIsOverSaysWhyInWholeSentences(t *testing.T) {
 	for _, reason := range []string{"the upstream refused", "the upstream refused."} {
 		f := overRefusal(ledger.Admission{
 			Problem: string(problemRunAborted),
-			Run:     ledger.Run{State: ledger.RunAborted, Class: ledger.ClassLogic, Reason: reason},
+			Run:     ledger.Run{State: ledger.RunAborted, Class: verdict.Logic, Reason: reason},
 		})
-		if f.problem != problemRunAborted || f.class != ledger.ClassLogic || f.detail != want {
+		if f.problem != problemRunAborted || f.class != verdict.Logic || f.detail != want {
 			t.Errorf("reason %q: %s (%s): %q", reason, f.problem, f.class, f.detail)
 		}
 	}

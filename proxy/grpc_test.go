@@ -14,7 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"keep-proxy/ledger"
+	"keep-proxy/internal/verdict"
 )
 
 // grpcRules declare the methods of a gRPC service that only read.
@@ -193,7 +193,7 @@ func TestAStopCutsCallsOfGRPC(t *testing.T) {
 	if head, _, _ := next(t, framer); head == nil {
 		t.Fatal("no head")
 	}
-	if _, err := w.ledger.EndRun(context.Background(), r.id, ledger.ClassTransient, "test", "test"); err != nil {
+	if _, err := w.ledger.EndRun(context.Background(), r.id, verdict.Transient, "test", "test"); err != nil {
 		t.Fatal(err)
 	}
 	for {

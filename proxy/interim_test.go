@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/upstream"
 )
@@ -165,7 +166,7 @@ func TestAStopDoesNotWaitForInterimResponsesToBeRead(t *testing.T) {
 		w.proxy.outer.Handler.ServeHTTP(client, request)
 	}()
 	<-client.writes
-	if _, err := w.ledger.EndRun(t.Context(), r.id, ledger.ClassTransient, "test", "test"); err != nil {
+	if _, err := w.ledger.EndRun(t.Context(), r.id, verdict.Transient, "test", "test"); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -43,14 +44,14 @@ func TestJoiningAnotherRun(t *testing.T) {
 		"a definite failure": {status(http.StatusBadRequest), "/pay", nil, func(t *testing.T, r *run, g got) {
 			t.Helper()
 			wantAnswer(t, g, 400, "", false)
-			if got := r.state(); got.State != ledger.RunAborted || got.Class != ledger.ClassLogic {
+			if got := r.state(); got.State != ledger.RunAborted || got.Class != verdict.Logic {
 				t.Errorf("the joiner's run is %s, class %s", got.State, got.Class)
 			}
 		}},
 		"a failure that other credentials may mend": {status(http.StatusUnauthorized), "/pay", nil, func(t *testing.T, r *run, g got) {
 			t.Helper()
 			wantAnswer(t, g, 401, "", false)
-			if got := r.state(); got.State != ledger.RunFailing || got.Class != ledger.ClassPermission {
+			if got := r.state(); got.State != ledger.RunFailing || got.Class != verdict.Permission {
 				t.Errorf("the joiner's run is %s, class %s", got.State, got.Class)
 			}
 		}},
@@ -64,7 +65,7 @@ func TestJoiningAnotherRun(t *testing.T) {
 		"an unknown outcome": {lost, "/pay", nil, func(t *testing.T, r *run, g got) {
 			t.Helper()
 			wantProblem(t, g, "unknown-outcome", 424, "unknown")
-			if got := r.state(); got.State != ledger.RunAborted || got.Class != ledger.ClassTransient {
+			if got := r.state(); got.State != ledger.RunAborted || got.Class != verdict.Transient {
 				t.Errorf("the joiner's run is %s, class %s", got.State, got.Class)
 			}
 		}},

@@ -166,7 +166,7 @@ func (p *Proxy) policy(x *exchange, w *work) ledger.Policy {
 		MaxDispatches: op.MaxDispatches, Prepares: op.Send != nil,
 	}
 	if w := op.Watch; w != nil {
-		out.WatchEvery, out.WatchMax, out.WatchClass = w.Every, w.Max, ledger.Class(w.Class)
+		out.WatchEvery, out.WatchMax, out.WatchClass = w.Every, w.Max, w.Class
 	}
 	// Operation and connector come before the run, the run before the proxy.
 	out.BlockScope = or(ledger.BlockScope(op.BlockScope), or(x.caller.scope, p.config.BlockScope))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"keep-proxy/internal/fault"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
 	"keep-proxy/upstream"
@@ -33,7 +34,7 @@ func TestAnAppliedMutationIsReplayedToALaterRun(t *testing.T) {
 	w := newWorld(t, created)
 	first := w.open("a")
 	wantAnswer(t, first.post("/pay", `{"to":"x","amount":1}`), 201, `{"id":1}`, false)
-	if _, err := w.ledger.EndRun(t.Context(), first.id, ledger.ClassTransient, "test", "test"); err != nil {
+	if _, err := w.ledger.EndRun(t.Context(), first.id, verdict.Transient, "test", "test"); err != nil {
 		t.Fatal(err)
 	}
 	again := w.open("a").post("/pay", `{"amount":1,"to":"x"}`)
@@ -66,7 +67,7 @@ func TestPayloadChanges(t *testing.T) {
 			w := newWorld(t, created)
 			first := w.open("a")
 			wantAnswer(t, first.post("/pay", `{"to":"x","amount":1,"note":"one"}`), 201, `{"id":1}`, false)
-			if _, err := w.ledger.EndRun(t.Context(), first.id, ledger.ClassTransient, "test", "test"); err != nil {
+			if _, err := w.ledger.EndRun(t.Context(), first.id, verdict.Transient, "test", "test"); err != nil {
 				t.Fatal(err)
 			}
 			second := w.open("a")
@@ -152,14 +153,14 @@ func TestDefiniteFailures(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status int
-		class  ledger.Class
+		class  verdict.Class
 		run    ledger.RunState
 	}{
-		"400 aborts, logic":                   {400, ledger.ClassLogic, ledger.RunAborted},
-		"403 aborts, permission":              {403, ledger.ClassPermission, ledger.RunAborted},
-		"422 aborts, precondition":            {422, ledger.ClassPrecondition, ledger.RunAborted},
-		"401 leaves a grace, permission":      {401, ledger.ClassPermission, ledger.RunFailing},
-		"429 leaves a grace, transient":       {429, ledger.ClassTransient, ledger.RunFailing},
+		"400 aborts, logic":                   {400, verdict.Logic, ledger.RunAborted},
+		"403 aborts, permission":              {403, verdict.Permission, ledger.RunAborted},
+		"422 aborts, precondition":            {422, verdict.Precondition, ledger.RunAborted},
+		"401 leaves a grace, permission":      {401, verdict.Permission, ledger.RunFailing},
+		"429 leaves a grace, transient":       {429, verdict.Transient, ledger.RunFailing},
 		"307 is passed on and aborts nothing": {307, "", ledger.RunRunning},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/upstream"
 )
@@ -22,7 +23,7 @@ import (
 // said is lost; the record knows how long the API wants to be left alone.
 func TestAFailureWhoseAnswerIsCutSaysWhoCanHelp(t *testing.T) {
 	t.Parallel()
-	for code, class := range map[int]ledger.Class{400: ledger.ClassLogic, 401: ledger.ClassPermission, 402: ledger.ClassPrecondition, 429: ledger.ClassTransient} {
+	for code, class := range map[int]verdict.Class{400: verdict.Logic, 401: verdict.Permission, 402: verdict.Precondition, 429: verdict.Transient} {
 		w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Content-Length", "100")
 			rw.Header().Set("Retry-After", "30")
@@ -168,7 +169,7 @@ func TestWhatAnInlineTryLeaves(t *testing.T) {
 		}, func(t *testing.T, g got) { t.Helper(); wantAnswer(t, g, http.StatusAccepted, "", false) }},
 		"an absence that is believed": {func(_ context.Context, w *world, _ *ledger.Mutation) (*ledger.Mutation, error) {
 			w.change("a", func(m *ledger.Mutation) {
-				m.State, m.Class, m.Reason, m.Dispatches[0].Resolved = ledger.Failed, ledger.ClassTransient, "probe; none", true
+				m.State, m.Class, m.Reason, m.Dispatches[0].Resolved = ledger.Failed, verdict.Transient, "probe; none", true
 			})
 			return w.mutation("a"), nil
 		}, func(t *testing.T, g got) {
@@ -180,7 +181,7 @@ func TestWhatAnInlineTryLeaves(t *testing.T) {
 		}},
 		"an absence after which it is sent again by itself": {func(_ context.Context, w *world, _ *ledger.Mutation) (*ledger.Mutation, error) {
 			w.change("a", func(m *ledger.Mutation) {
-				m.State, m.Class, m.Reason, m.Dispatches[0].Resolved = ledger.Failed, ledger.ClassTransient, "probe; none", true
+				m.State, m.Class, m.Reason, m.Dispatches[0].Resolved = ledger.Failed, verdict.Transient, "probe; none", true
 				m.RedispatchSince, m.NextTryAt = m.CreatedAt, m.CreatedAt
 			})
 			return w.mutation("a"), nil

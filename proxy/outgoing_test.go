@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -114,7 +115,7 @@ func wantUnsent(t *testing.T, w *world) {
 	t.Helper()
 	w.wantSends("/pay", 0)
 	m := w.mutation("a")
-	if d := m.Current(); m.State != ledger.Failed || d.Verdict != ledger.VerdictNotSent || d.Class != ledger.ClassLogic || d.Ended.BootID == "" {
+	if d := m.Current(); m.State != ledger.Failed || d.Verdict != ledger.VerdictNotSent || d.Class != verdict.Logic || d.Ended.BootID == "" {
 		t.Errorf("it is %s by %+v", m.State, d)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"keep-proxy/dispatch"
 	"keep-proxy/internal/clock"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/upstream"
 )
@@ -102,7 +103,7 @@ func TestAStopCutsOpenStreams(t *testing.T) {
 		t.Errorf("the read had arrived: %s", cut.body)
 	}
 	for _, r := range []*run{other, waiting} {
-		if got := r.state(); got.State != ledger.RunAborted || got.Class != ledger.ClassTransient {
+		if got := r.state(); got.State != ledger.RunAborted || got.Class != verdict.Transient {
 			t.Errorf("the run that was cut is %s, class %q: it saw the world with a hole in it", got.State, got.Class)
 		}
 	}
@@ -125,7 +126,7 @@ func TestARunThatEndsHasNoOpenStreams(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*run) error{
 		"by a person": func(r *run) error {
-			_, err := r.ledger.EndRun(r.t.Context(), r.id, ledger.ClassTransient, "test", "test")
+			_, err := r.ledger.EndRun(r.t.Context(), r.id, verdict.Transient, "test", "test")
 			return err
 		},
 		"by its command's end, while what it started reads on": func(r *run) error {
@@ -336,7 +337,7 @@ func TestAnAnswerOverTheLimitIsGivenOnceAndNotKept(t *testing.T) {
 	if m := w.mutation("a"); m.State != ledger.Applied || m.ResultState != ledger.ResultTooLarge {
 		t.Errorf("record is %s, result %s", m.State, m.ResultState)
 	}
-	if _, err := w.ledger.EndRun(t.Context(), r.id, ledger.ClassTransient, "test", "test"); err != nil {
+	if _, err := w.ledger.EndRun(t.Context(), r.id, verdict.Transient, "test", "test"); err != nil {
 		t.Fatal(err)
 	}
 	wantProblem(t, w.open("a").post("/pay", `{"to":"x"}`), "no-result", 424, "happened")

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"keep-proxy/dispatch"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -62,7 +63,7 @@ const (
 type kind struct {
 	status int
 	title  string
-	class  ledger.Class
+	class  verdict.Class
 	// proxyError is the error type of RFC 9209 §2.3.
 	proxyError string
 	// retryable leaves it to the client whether to try again; anything else
@@ -78,42 +79,42 @@ const (
 
 // kinds is the one place that maps refusals to statuses.
 var kinds = map[problem]kind{
-	problemUnknownOutcome:    {http.StatusFailedDependency, "The outcome of this request is unknown", ledger.ClassIndeterminate, incomplete, false},
-	problemBlocked:           {http.StatusLocked, "Stopped by an unresolved mutation", ledger.ClassTransient, denied, false},
-	problemRunAborted:        {http.StatusFailedDependency, "The run is over", ledger.ClassTransient, denied, false},
-	problemMismatch:          {http.StatusUnprocessableEntity, "Another payload for what was applied", ledger.ClassLogic, denied, false},
-	problemRepeated:          {http.StatusUnprocessableEntity, "A second intent without a subkey", ledger.ClassLogic, denied, false},
-	problemDrift:             {http.StatusUnprocessableEntity, "The run asks for something else than an earlier one did", ledger.ClassLogic, denied, false},
-	problemAmbiguousRecord:   {http.StatusForbidden, "Which stored mutation is meant can't be told", ledger.ClassLogic, denied, false},
-	problemForgotten:         {http.StatusForbidden, "It was done so long ago that its answer is forgotten", ledger.ClassLogic, denied, false},
-	problemIdentity:          {http.StatusUnprocessableEntity, "The mutation's identity can't be derived", ledger.ClassLogic, denied, false},
-	problemAccount:           {http.StatusBadGateway, "Whose data it changes can't be told", ledger.ClassTransient, "destination_unavailable", true},
-	problemAmbiguous:         {http.StatusUnprocessableEntity, "Parsers could disagree about this request", ledger.ClassLogic, denied, false},
-	problemIncomplete:        {http.StatusBadRequest, "The request ended early", ledger.ClassTransient, "http_request_error", true},
-	problemMalformed:         {http.StatusBadRequest, "The request is malformed", ledger.ClassLogic, "http_request_error", false},
-	problemRequestTimeout:    {http.StatusRequestTimeout, "The request did not arrive in time", ledger.ClassTransient, "http_request_error", true},
-	problemItemDone:          {http.StatusForbidden, "The item is done", ledger.ClassLogic, denied, false},
-	problemItemBusy:          {http.StatusConflict, "The item is busy", ledger.ClassTransient, denied, true},
-	problemItemAttention:     {http.StatusConflict, "The item needs attention", ledger.ClassLogic, denied, false},
-	problemAttempt:           {http.StatusConflict, "Not the item's current attempt", ledger.ClassLogic, denied, false},
-	problemOneMutation:       {http.StatusForbidden, "The run has made its one mutation", ledger.ClassLogic, denied, false},
-	problemReadOnlyRun:       {http.StatusForbidden, "The run may only read", ledger.ClassLogic, denied, false},
-	problemSkipped:           {http.StatusForbidden, "The mutation was skipped", ledger.ClassLogic, denied, false},
-	problemUnmatched:         {http.StatusForbidden, "No rule declares this request", ledger.ClassLogic, denied, false},
-	problemDenied:            {http.StatusForbidden, "Denied", ledger.ClassLogic, denied, false},
-	problemEgress:            {http.StatusForbidden, "The destination is not allowed", ledger.ClassLogic, "destination_ip_prohibited", false},
-	problemMethodOverride:    {http.StatusForbidden, "Method overrides are refused", ledger.ClassLogic, denied, false},
-	problemMisdirected:       {http.StatusMisdirectedRequest, "The request names another host than its tunnel", ledger.ClassLogic, "http_request_error", false},
-	problemTooLarge:          {http.StatusRequestEntityTooLarge, "The body is over the limit", ledger.ClassLogic, denied, false},
-	problemNotSent:           {http.StatusBadGateway, "Nothing was sent", ledger.ClassTransient, "destination_unavailable", true},
-	problemNoResult:          {http.StatusFailedDependency, "It happened, but its result is not known", ledger.ClassPrecondition, incomplete, false},
-	problemVerifyFailed:      {http.StatusFailedDependency, "The world no longer agrees with the stored result", ledger.ClassPrecondition, denied, false},
-	problemStale:             {http.StatusServiceUnavailable, "The ledger changed meanwhile", ledger.ClassTransient, "proxy_internal_error", true},
-	problemLedgerUnavailable: {http.StatusServiceUnavailable, "The ledger can't record anything", ledger.ClassTransient, "proxy_internal_error", true},
-	problemDraining:          {http.StatusServiceUnavailable, "The proxy takes no new work now", ledger.ClassTransient, "proxy_internal_error", true},
-	problemOverloaded:        {http.StatusServiceUnavailable, "Too many connections", ledger.ClassTransient, "proxy_internal_error", true},
-	problemNotAProxyRequest:  {http.StatusBadRequest, "This is a proxy", ledger.ClassLogic, "http_request_error", false},
-	problemInternal:          {http.StatusInternalServerError, "An error inside the proxy", ledger.ClassTransient, "proxy_internal_error", false},
+	problemUnknownOutcome:    {http.StatusFailedDependency, "The outcome of this request is unknown", verdict.Indeterminate, incomplete, false},
+	problemBlocked:           {http.StatusLocked, "Stopped by an unresolved mutation", verdict.Transient, denied, false},
+	problemRunAborted:        {http.StatusFailedDependency, "The run is over", verdict.Transient, denied, false},
+	problemMismatch:          {http.StatusUnprocessableEntity, "Another payload for what was applied", verdict.Logic, denied, false},
+	problemRepeated:          {http.StatusUnprocessableEntity, "A second intent without a subkey", verdict.Logic, denied, false},
+	problemDrift:             {http.StatusUnprocessableEntity, "The run asks for something else than an earlier one did", verdict.Logic, denied, false},
+	problemAmbiguousRecord:   {http.StatusForbidden, "Which stored mutation is meant can't be told", verdict.Logic, denied, false},
+	problemForgotten:         {http.StatusForbidden, "It was done so long ago that its answer is forgotten", verdict.Logic, denied, false},
+	problemIdentity:          {http.StatusUnprocessableEntity, "The mutation's identity can't be derived", verdict.Logic, denied, false},
+	problemAccount:           {http.StatusBadGateway, "Whose data it changes can't be told", verdict.Transient, "destination_unavailable", true},
+	problemAmbiguous:         {http.StatusUnprocessableEntity, "Parsers could disagree about this request", verdict.Logic, denied, false},
+	problemIncomplete:        {http.StatusBadRequest, "The request ended early", verdict.Transient, "http_request_error", true},
+	problemMalformed:         {http.StatusBadRequest, "The request is malformed", verdict.Logic, "http_request_error", false},
+	problemRequestTimeout:    {http.StatusRequestTimeout, "The request did not arrive in time", verdict.Transient, "http_request_error", true},
+	problemItemDone:          {http.StatusForbidden, "The item is done", verdict.Logic, denied, false},
+	problemItemBusy:          {http.StatusConflict, "The item is busy", verdict.Transient, denied, true},
+	problemItemAttention:     {http.StatusConflict, "The item needs attention", verdict.Logic, denied, false},
+	problemAttempt:           {http.StatusConflict, "Not the item's current attempt", verdict.Logic, denied, false},
+	problemOneMutation:       {http.StatusForbidden, "The run has made its one mutation", verdict.Logic, denied, false},
+	problemReadOnlyRun:       {http.StatusForbidden, "The run may only read", verdict.Logic, denied, false},
+	problemSkipped:           {http.StatusForbidden, "The mutation was skipped", verdict.Logic, denied, false},
+	problemUnmatched:         {http.StatusForbidden, "No rule declares this request", verdict.Logic, denied, false},
+	problemDenied:            {http.StatusForbidden, "Denied", verdict.Logic, denied, false},
+	problemEgress:            {http.StatusForbidden, "The destination is not allowed", verdict.Logic, "destination_ip_prohibited", false},
+	problemMethodOverride:    {http.StatusForbidden, "Method overrides are refused", verdict.Logic, denied, false},
+	problemMisdirected:       {http.StatusMisdirectedRequest, "The request names another host than its tunnel", verdict.Logic, "http_request_error", false},
+	problemTooLarge:          {http.StatusRequestEntityTooLarge, "The body is over the limit", verdict.Logic, denied, false},
+	problemNotSent:           {http.StatusBadGateway, "Nothing was sent", verdict.Transient, "destination_unavailable", true},
+	problemNoResult:          {http.StatusFailedDependency, "It happened, but its result is not known", verdict.Precondition, incomplete, false},
+	problemVerifyFailed:      {http.StatusFailedDependency, "The world no longer agrees with the stored result", verdict.Precondition, denied, false},
+	problemStale:             {http.StatusServiceUnavailable, "The ledger changed meanwhile", verdict.Transient, "proxy_internal_error", true},
+	problemLedgerUnavailable: {http.StatusServiceUnavailable, "The ledger can't record anything", verdict.Transient, "proxy_internal_error", true},
+	problemDraining:          {http.StatusServiceUnavailable, "The proxy takes no new work now", verdict.Transient, "proxy_internal_error", true},
+	problemOverloaded:        {http.StatusServiceUnavailable, "Too many connections", verdict.Transient, "proxy_internal_error", true},
+	problemNotAProxyRequest:  {http.StatusBadRequest, "This is a proxy", verdict.Logic, "http_request_error", false},
+	problemInternal:          {http.StatusInternalServerError, "An error inside the proxy", verdict.Transient, "proxy_internal_error", false},
 }
 
 // refusal is an answer that the proxy makes itself.
@@ -124,7 +125,7 @@ type refusal struct {
 	// title overrides the kind's, where that says too much.
 	title string
 	// class overrides the kind's.
-	class ledger.Class
+	class verdict.Class
 	// status overrides the kind's, for refusals that rules give a status.
 	status     int
 	mutation   *ledger.Mutation
@@ -146,7 +147,7 @@ type problemBody struct {
 	Mutation *problemMutation `json:"mutation,omitempty"`
 	Run      string           `json:"run,omitempty"`
 	Item     string           `json:"item,omitempty"`
-	Class    ledger.Class     `json:"class,omitempty"`
+	Class    verdict.Class    `json:"class,omitempty"`
 	Actions  []string         `json:"actions,omitempty"`
 	Help     string           `json:"help,omitempty"`
 	// Diff says how the payload differs from the stored one.

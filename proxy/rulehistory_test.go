@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -15,7 +16,7 @@ func changed(pairs ...string) string { return strings.NewReplacer(pairs...).Repl
 
 func (w *world) end(r *run) {
 	w.t.Helper()
-	if _, err := w.ledger.EndRun(w.t.Context(), r.id, ledger.ClassTransient, "test", "test"); err != nil {
+	if _, err := w.ledger.EndRun(w.t.Context(), r.id, verdict.Transient, "test", "test"); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"keep-proxy/dispatch"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -36,7 +37,7 @@ func TestAskingForWhatIsUnknownIsRefusedAndWakesTheRunner(t *testing.T) {
 	wantProblem(t, w.open("a", alone).post("/ask", payX), "unknown-outcome", 424, "")
 	r, before := w.open("a", alone, takesOver), k.times.Load()
 	wantProblem(t, r.post("/ask", payX), "blocked", 423, "keep-proxy is asking the API what happened")
-	if got := r.state(); got.State != ledger.RunAborted || got.Class != ledger.ClassTransient {
+	if got := r.state(); got.State != ledger.RunAborted || got.Class != verdict.Transient {
 		t.Errorf("the run is %s, class %s", got.State, got.Class)
 	}
 	if n := k.times.Load() - before; n != 1 {
@@ -55,7 +56,7 @@ func TestAClaimOfARunThatEndsJustThenSaysWhy(t *testing.T) {
 		newID := c.NewID
 		c.NewID = func() string {
 			if armed.CompareAndSwap(true, false) {
-				if _, err := w.ledger.EndRun(t.Context(), r.id, ledger.ClassLogic, "a person ended it", "ann"); err != nil {
+				if _, err := w.ledger.EndRun(t.Context(), r.id, verdict.Logic, "a person ended it", "ann"); err != nil {
 					t.Error(err)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"keep-proxy/dispatch"
 	"keep-proxy/internal/clock"
 	"keep-proxy/internal/fault"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
@@ -132,7 +133,7 @@ func (p *Proxy) unprepared(ctx context.Context, s *sending, problem error) *repl
 		s.Dispatch.Error = s.Secrets.Text(s.Dispatch.Error)
 	}
 	d := &s.Dispatch
-	d.Class, d.Reason = ledger.Class(s.Verdict.Class), reason
+	d.Class, d.Reason = s.Verdict.Class, reason
 	if !own {
 		d.Verdict = ledger.VerdictNotSent
 	}
@@ -140,7 +141,7 @@ func (p *Proxy) unprepared(ctx context.Context, s *sending, problem error) *repl
 		d.Ended = ledger.Stamp(clock.Take(p.config.Clock))
 	}
 	unauthorized := own && s.Answer.Status == http.StatusUnauthorized
-	finish := ledger.Finish{Key: s.w.key, Dispatch: *d, Unauthorized: unauthorized}
+	finish := ledger.EndDispatch{Key: s.w.key, Dispatch: *d, Unauthorized: unauthorized}
 	if s.Verdict.RetryAfter > 0 {
 		finish.RetryAfter = p.config.Clock.Now().Add(s.Verdict.RetryAfter)
 	}
@@ -174,16 +175,16 @@ func (p *Proxy) judgeStep(s *sending) upstream.Verdict {
 	if s.Answer == nil {
 		return upstream.Verdict{}
 	}
-	return upstream.Judge(s.Answer.Evidence(), upstream.FactsOf(http.MethodPost, s.Answer, p.config.Clock.Now()), upstream.Opinion{})
+	return upstream.Judge(s.Answer.Evidence(), upstream.FactsOf(http.MethodPost, s.Answer, p.config.Clock.Now()), verdict.Opinion{})
 }
 
 // stepClass is the class of a step that failed without a definite status. What may pass by itself
 // is transient; an answer that the rule didn't expect is not.
-func stepClass(s *sending) upstream.Class {
+func stepClass(s *sending) verdict.Class {
 	if s.Answer == nil || s.Answer.Status >= http.StatusBadRequest || !s.Answer.Evidence().BodyComplete {
-		return upstream.ClassTransient
+		return verdict.Transient
 	}
-	return upstream.ClassPrecondition
+	return verdict.Precondition
 }
 
 // stepBody is a step's request with its content.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -63,7 +64,7 @@ func TestWhatTheRateHoldsBackBetweenStepsIsTransient(t *testing.T) {
 	if !strings.Contains(answer.body, "did not admit the next step") || strings.Contains(answer.body, "othing was sent") {
 		t.Errorf("got %d %s", answer.status, answer.body)
 	}
-	if m := w.mutation("a"); m.State != ledger.Failed || m.Class != ledger.ClassTransient {
+	if m := w.mutation("a"); m.State != ledger.Failed || m.Class != verdict.Transient {
 		t.Errorf("it is %s, class %s: %s", m.State, m.Class, m.Reason)
 	}
 	w.wantSends("/drafts", 1)
@@ -185,14 +186,14 @@ func TestARefusedStepWhoseAnswerIsCutIsNotTheAnswer(t *testing.T) {
 				}
 			})
 			w.use(stepped())
-			g, verdict := w.open("a").post("/mail", `{"to":"bob"}`), ledger.VerdictFailed
+			g, want := w.open("a").post("/mail", `{"to":"bob"}`), ledger.VerdictFailed
 			if cut {
 				wantProblem(t, g, "not-sent", http.StatusBadGateway, "the step draft failed")
-				verdict = ledger.VerdictNotSent
+				want = ledger.VerdictNotSent
 			} else {
 				wantAnswer(t, g, http.StatusUnprocessableEntity, "never mind", false)
 			}
-			if m := w.mutation("a"); m.State != ledger.Failed || m.Class != ledger.ClassPrecondition || m.Current().Verdict != verdict {
+			if m := w.mutation("a"); m.State != ledger.Failed || m.Class != verdict.Precondition || m.Current().Verdict != want {
 				t.Errorf("it is %s, %s, class %s: %s", m.State, m.Current().Verdict, m.Class, m.Reason)
 			}
 			w.wantSends("/drafts/send", 0)

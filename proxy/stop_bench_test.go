@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -102,7 +103,7 @@ func byPerson(b *testing.B, s *streamer, w *world, _ string, runs []*run) time.D
 	b.Helper()
 	at := time.Since(s.begun)
 	for _, r := range runs {
-		if _, err := w.ledger.EndRun(context.Background(), r.id, ledger.ClassTransient, "bench", "bench"); err != nil {
+		if _, err := w.ledger.EndRun(context.Background(), r.id, verdict.Transient, "bench", "bench"); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -24,7 +25,7 @@ func TestAStopCutsAConnectionThatChangedProtocols(t *testing.T) {
 		}, "stop"},
 		"the run's end": {func(t *testing.T, w *liveWorld, r *run) {
 			t.Helper()
-			if _, err := w.ledger.EndRun(t.Context(), r.id, ledger.ClassTransient, "test", "test"); err != nil {
+			if _, err := w.ledger.EndRun(t.Context(), r.id, verdict.Transient, "test", "test"); err != nil {
 				t.Error(err)
 			}
 		}, "stop"},

@@ -255,7 +255,7 @@ func TestCommittedIsNeverAbsent(t *testing.T) {
 	m := w.claim("a")
 	d := *m.Current()
 	d.Verdict, d.Ended, d.Head, d.Status = ledger.VerdictCommitted, w.now(), true, http.StatusCreated
-	if _, err := w.ledger.Finish(t.Context(), ledger.Finish{Key: m.Key, Dispatch: d, NextTryAt: w.r.NextTry(m)}); err != nil {
+	if _, err := w.ledger.EndDispatch(t.Context(), ledger.EndDispatch{Key: m.Key, Dispatch: d, NextTryAt: w.r.NextTry(m)}); err != nil {
 		t.Fatal(err)
 	}
 	for n := 0; n < 40 && w.read(m).State == ledger.NeedsReconcile; n++ {

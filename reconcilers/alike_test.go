@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -199,9 +200,9 @@ func (w *world) ended(m *ledger.Mutation, v ledger.Verdict) *ledger.Mutation {
 	d := *m.Current()
 	d.Verdict, d.Ended, d.BytesWritten, d.Status = v, w.now(), 200, http.StatusCreated
 	if v.Failure() {
-		d.Class, d.Status = ledger.ClassLogic, http.StatusConflict
+		d.Class, d.Status = verdict.Logic, http.StatusConflict
 	}
-	out, err := w.ledger.Finish(w.Context(), ledger.Finish{Key: m.Key, Dispatch: d, NextTryAt: w.r.NextTry(m)})
+	out, err := w.ledger.EndDispatch(w.Context(), ledger.EndDispatch{Key: m.Key, Dispatch: d, NextTryAt: w.r.NextTry(m)})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -232,8 +233,8 @@ func TestWhatWasMadeBeforeTheSendingThatIsUnknownIsNotOurs(t *testing.T) {
 		api := &timed{w: w, date: true}
 		m := w.claim("a")
 		d := *m.Current()
-		d.Verdict, d.Ended, d.Head, d.Status, d.Class = ledger.VerdictFailed, w.now(), true, http.StatusForbidden, ledger.ClassPermission
-		if _, err := w.ledger.Finish(t.Context(), ledger.Finish{Key: m.Key, Dispatch: d}); err != nil {
+		d.Verdict, d.Ended, d.Head, d.Status, d.Class = ledger.VerdictFailed, w.now(), true, http.StatusForbidden, verdict.Permission
+		if _, err := w.ledger.EndDispatch(t.Context(), ledger.EndDispatch{Key: m.Key, Dispatch: d}); err != nil {
 			t.Fatal(err)
 		}
 		w.clock.Advance(time.Hour)

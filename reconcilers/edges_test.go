@@ -134,9 +134,9 @@ func TestEvidenceThatCannotBeLookedUpIsRetry(t *testing.T) {
 // racing loses the race for an object to another mutation.
 type racing struct{ Ledger }
 
-func (r racing) Observe(ctx context.Context, o ledger.Observe) (ledger.Finished, error) {
+func (r racing) Observe(ctx context.Context, o ledger.Observe) (ledger.Moved, error) {
 	if o.Observation.Seen != ledger.SeenRetry {
-		return ledger.Finished{}, ledger.ErrEvidence
+		return ledger.Moved{}, ledger.ErrEvidence
 	}
 	return r.Ledger.Observe(ctx, o)
 }
@@ -314,7 +314,7 @@ func TestAnAnswerToAResendThatCannotBeKept(t *testing.T) {
 // falling is a Ledger that breaks when it is told something.
 type falling struct{ Ledger }
 
-func (falling) Observe(context.Context, ledger.Observe) (ledger.Finished, error) { panic("broken") }
+func (falling) Observe(context.Context, ledger.Observe) (ledger.Moved, error) { panic("broken") }
 
 func TestPanicOfTheLedgerEndsTheTryAlone(t *testing.T) {
 	t.Parallel()

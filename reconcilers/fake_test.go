@@ -44,9 +44,9 @@ type fakeLedger struct {
 	tells bool
 	// observe replaces what Observe does after it moved the record's next try.
 	observe  func(ctx context.Context, c ledger.Observe) error
-	finish   func(f ledger.Finish) error
+	finish   func(f ledger.EndDispatch) error
 	observed []ledger.Observe
-	finished []ledger.Finish
+	finished []ledger.EndDispatch
 }
 
 func newFakeLedger(c clock.Clock) *fakeLedger {
@@ -80,10 +80,10 @@ func (f *fakeLedger) addKey(k ledger.Key, connector string, due time.Duration) l
 	return m.Key
 }
 
-func (f *fakeLedger) Observe(ctx context.Context, c ledger.Observe) (ledger.Finished, error) {
+func (f *fakeLedger) Observe(ctx context.Context, c ledger.Observe) (ledger.Moved, error) {
 	if f.observe != nil {
 		if err := f.observe(ctx, c); err != nil {
-			return ledger.Finished{}, err
+			return ledger.Moved{}, err
 		}
 	}
 	f.mu.Lock()
@@ -91,30 +91,30 @@ func (f *fakeLedger) Observe(ctx context.Context, c ledger.Observe) (ledger.Fini
 	f.observed = append(f.observed, c)
 	m := *f.mutations[c.Key]
 	if m.Version != c.Version {
-		return ledger.Finished{}, ledger.ErrVersion
+		return ledger.Moved{}, ledger.ErrVersion
 	}
 	m.Version++
 	m.UpdatedAt = f.clock.Now()
 	m.NextTryAt, m.RunningAge = c.NextTryAt, m.RunningAge+c.Ran
 	m.Observations = append(slices.Clone(m.Observations), c.Observation)
 	f.mutations[c.Key] = &m
-	return ledger.Finished{Mutation: &m}, nil
+	return ledger.Moved{Mutation: &m}, nil
 }
 
 func (f *fakeLedger) Spool() (ledger.Spool, error) { return nil, ledger.ErrUnavailable }
 
 func (f *fakeLedger) Unrecorded() *ledger.Unrecorded { return &f.unrecorded }
 
-func (f *fakeLedger) Finish(_ context.Context, c ledger.Finish) (ledger.Finished, error) {
+func (f *fakeLedger) EndDispatch(_ context.Context, c ledger.EndDispatch) (ledger.Moved, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.finish != nil {
 		if err := f.finish(c); err != nil {
-			return ledger.Finished{}, err
+			return ledger.Moved{}, err
 		}
 	}
 	f.finished = append(f.finished, c)
-	return ledger.Finished{Mutation: f.mutations[c.Key]}, nil
+	return ledger.Moved{Mutation: f.mutations[c.Key]}, nil
 }
 
 func (f *fakeLedger) Resend(context.Context, ledger.Resend) (*ledger.Mutation, *ledger.Dispatch, error) {
@@ -129,8 +129,8 @@ func (f *fakeLedger) CallOffRedispatch(context.Context, ledger.Key, int64, time.
 	return nil, ledger.ErrNotAllowed
 }
 
-func (f *fakeLedger) Exhaust(context.Context, ledger.Key, int64, string) (ledger.Finished, error) {
-	return ledger.Finished{}, ledger.ErrNotAllowed
+func (f *fakeLedger) Exhaust(context.Context, ledger.Key, int64, string) (ledger.Moved, error) {
+	return ledger.Moved{}, ledger.ErrNotAllowed
 }
 
 func (f *fakeLedger) Recover(_ context.Context, next func(*ledger.Mutation) time.Time) (ledger.RecoverCounts, error) {

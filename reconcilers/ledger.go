@@ -21,10 +21,10 @@ type Commands interface {
 	Resend(ctx context.Context, c ledger.Resend) (*ledger.Mutation, *ledger.Dispatch, error)
 	Redispatch(ctx context.Context, c ledger.Redispatch) (*ledger.Mutation, *ledger.Dispatch, error)
 	CallOffRedispatch(ctx context.Context, key ledger.Key, version int64, until time.Time, reason string) (*ledger.Mutation, error)
-	Finish(ctx context.Context, c ledger.Finish) (ledger.Finished, error)
-	Observe(ctx context.Context, c ledger.Observe) (ledger.Finished, error)
-	Exhaust(ctx context.Context, key ledger.Key, version int64, reason string) (ledger.Finished, error)
-	// Unrecorded is told of outcomes that Finish did not take.
+	EndDispatch(ctx context.Context, c ledger.EndDispatch) (ledger.Moved, error)
+	Observe(ctx context.Context, c ledger.Observe) (ledger.Moved, error)
+	Exhaust(ctx context.Context, key ledger.Key, version int64, reason string) (ledger.Moved, error)
+	// Unrecorded is told of outcomes that EndDispatch did not take.
 	Unrecorded() *ledger.Unrecorded
 	Recover(ctx context.Context, nextTryAt func(*ledger.Mutation) time.Time) (ledger.RecoverCounts, error)
 }

@@ -19,7 +19,7 @@ func (e entry) MarshalZerologObject(line *zerolog.Event) {
 	line.Str("mutation", m.ID).Str("connector", m.Connector).Str("operation", m.Operation).
 		Str("strategy", e.name()).Bool("inline", e.inline).
 		Str("seen", e.seen).Str("reason", e.reason).Dur("took_ms", e.took)
-	if now := e.finished.Mutation; now != nil {
+	if now := e.moved.Mutation; now != nil {
 		line.Str("state", string(now.State)).Int("tries", now.Tries)
 		if !now.NextTryAt.IsZero() {
 			line.Time("next_try_at", now.NextTryAt)

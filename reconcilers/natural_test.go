@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"keep-proxy/internal/fault"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -152,8 +153,8 @@ func TestAStateThatWasChangedSinceIsNotSetAgain(t *testing.T) {
 			w.by(http.MethodDelete)
 			m := w.claim("a")
 			d := *m.Current()
-			d.Verdict, d.Class, d.Ended = ledger.VerdictFailed, ledger.ClassLogic, w.now()
-			if _, err := w.ledger.Finish(w.Context(), ledger.Finish{Key: m.Key, Dispatch: d}); err != nil {
+			d.Verdict, d.Class, d.Ended = ledger.VerdictFailed, verdict.Logic, w.now()
+			if _, err := w.ledger.EndDispatch(w.Context(), ledger.EndDispatch{Key: m.Key, Dispatch: d}); err != nil {
 				w.Fatal(err)
 			}
 		}, 1},

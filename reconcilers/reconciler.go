@@ -195,10 +195,10 @@ func (r *Reconciler) Inline(ctx context.Context, m *ledger.Mutation) (*ledger.Mu
 	if out.err != nil {
 		return m, fmt.Errorf("inline try at %s: %w", m.ID, out.err)
 	}
-	if out.finished.Mutation == nil {
+	if out.moved.Mutation == nil {
 		return m, nil
 	}
-	return out.finished.Mutation, nil
+	return out.moved.Mutation, nil
 }
 
 // Recover moves on what a lost process left in flight; nothing is sent by that alone. Call it

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"keep-proxy/dispatch"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/upstream"
 )
@@ -34,7 +35,7 @@ func (r *Reconciler) redispatchNow(ctx context.Context, t *try, m *ledger.Mutati
 		return r.callOff(ctx, t, true, fmt.Errorf("the stored request can't be sent: %w", err))
 	}
 	if err := r.limits.wait(ctx, t.connector); err != nil {
-		return outcome{seen: "stopped", finished: ledger.Finished{Mutation: m}}
+		return outcome{seen: "stopped", moved: ledger.Moved{Mutation: m}}
 	}
 	// From here on the sending has its own time: stopping waits for it.
 	ctx = context.WithoutCancel(ctx)
@@ -45,9 +46,9 @@ func (r *Reconciler) redispatchNow(ctx context.Context, t *try, m *ledger.Mutati
 		return r.lost(outcome{err: err, reason: "the redispatch was not recorded"})
 	}
 	if d == nil {
-		return outcome{seen: "stopped", finished: ledger.Finished{Mutation: moved}}
+		return outcome{seen: "stopped", moved: ledger.Moved{Mutation: moved}}
 	}
-	after := func(f *ledger.Finish) {
+	after := func(f *ledger.EndDispatch) {
 		f.NextTryAt = r.after(moved, t.at, sighting{notBefore: f.RetryAfter})
 		if moved.Undo != nil && f.Dispatch.Verdict.Failure() {
 			f.NextTryAt = later(r.laterRedispatch(m), f.RetryAfter)
@@ -71,13 +72,13 @@ func (r *Reconciler) redispatchNow(ctx context.Context, t *try, m *ledger.Mutati
 }
 
 // unsent records the end of a dispatch for which nothing was sent.
-func (r *Reconciler) unsent(ctx context.Context, t *try, m *ledger.Mutation, d ledger.Dispatch, why error, after func(*ledger.Finish)) outcome {
+func (r *Reconciler) unsent(ctx context.Context, t *try, m *ledger.Mutation, d ledger.Dispatch, why error, after func(*ledger.EndDispatch)) outcome {
 	evidence := upstream.Evidence{NotSent: true, Ended: r.stamp(), ErrorClass: upstream.ErrorRequest, Error: t.secrets.Text(why.Error())}
-	v := upstream.Judge(evidence, upstream.Facts{}, upstream.Opinion{})
-	f := ledger.Finish{Key: m.Key, Dispatch: dispatch.Ended(d, evidence, v)}
+	v := upstream.Judge(evidence, upstream.Facts{}, verdict.Opinion{})
+	f := ledger.EndDispatch{Key: m.Key, Dispatch: dispatch.Ended(d, evidence, v)}
 	after(&f)
 	out := outcome{seen: string(f.Dispatch.Verdict), reason: v.Reason}
-	out.finished, out.err = r.record(ctx, m, f, nil)
+	out.moved, out.err = r.record(ctx, m, f, nil)
 	return out
 }
 
@@ -97,7 +98,7 @@ func (r *Reconciler) callOff(ctx context.Context, t *try, forGood bool, why erro
 	if !forGood {
 		until = r.laterRedispatch(t.mutation)
 	}
-	out.finished.Mutation, out.err = r.ledger.CallOffRedispatch(
+	out.moved.Mutation, out.err = r.ledger.CallOffRedispatch(
 		context.WithoutCancel(ctx), t.mutation.Key, t.mutation.Version, until, out.reason)
 	return r.lost(out)
 }

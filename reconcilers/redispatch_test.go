@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"keep-proxy/internal/fault"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -75,7 +76,7 @@ func TestARedispatchThatFailsIsFailed(t *testing.T) {
 	})
 	w.believeAbsent()
 	w.after(0)
-	if now := w.wants(m, ledger.Failed, ""); now.Class != ledger.ClassPrecondition || now.Queued() {
+	if now := w.wants(m, ledger.Failed, ""); now.Class != verdict.Precondition || now.Queued() {
 		t.Errorf("class %s, queued %v", now.Class, now.Queued())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"keep-proxy/dispatch"
 	"keep-proxy/internal/clock"
 	"keep-proxy/internal/fault"
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
@@ -67,7 +68,7 @@ func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
 		return s.lost(outcome{err: err, reason: "the resend was not recorded"}), true
 	}
 	resendRecorded.Pass()
-	return s.lost(s.sendRecorded(ctx, t, moved, request, *d, resendAnswered, func(f *ledger.Finish) {
+	return s.lost(s.sendRecorded(ctx, t, moved, request, *d, resendAnswered, func(f *ledger.EndDispatch) {
 		f.NextTryAt = s.after(moved, t.at, sighting{notBefore: f.RetryAfter})
 	})), true
 }
@@ -112,13 +113,13 @@ func (r *Reconciler) request(t *try, deadline time.Duration, check func() error)
 // sendRecorded sends what was recorded, and records its end as after has it; whatever breaks, an
 // uncertain one. The sending has its own time: stopping waits for it.
 func (r *Reconciler) sendRecorded(
-	ctx context.Context, t *try, moved *ledger.Mutation, request *upstream.Request, d ledger.Dispatch, answered *fault.Point, after func(*ledger.Finish),
+	ctx context.Context, t *try, moved *ledger.Mutation, request *upstream.Request, d ledger.Dispatch, answered *fault.Point, after func(*ledger.EndDispatch),
 ) outcome {
 	ctx = context.WithoutCancel(ctx)
 	s := &dispatch.Sending{
 		Mutation: t.mutation, Dispatch: d, Operation: t.operation, Method: request.Method, Request: t.request, Secrets: t.secrets,
 		Limit:   positive(t.mutation.Policy.ResultLimit, r.settings.MaxAnswer),
-		Opinion: func(_ *rules.Request, answer *rules.Response) rules.Opinion { return t.judge(answer) },
+		Opinion: func(_ *rules.Request, answer *rules.Response) verdict.Opinion { return t.judge(answer) },
 	}
 	defer func() {
 		s.Content.Close()
@@ -126,13 +127,13 @@ func (r *Reconciler) sendRecorded(
 			s.Answer.Close()
 		}
 	}()
-	var finish ledger.Finish
+	var finish ledger.EndDispatch
 	if broke := t.guarded(func() {
 		r.dispatcher.Send(ctx, s, request)
-		finish = r.dispatcher.Finish(ctx, s)
+		finish = r.dispatcher.End(ctx, s)
 	}); broke != "" {
-		s.Verdict = upstream.Verdict{Class: upstream.ClassIndeterminate, Reason: broke}
-		finish = ledger.Finish{Key: moved.Key, Dispatch: dispatch.Ended(d, upstream.Evidence{Ended: r.stamp()}, s.Verdict)}
+		s.Verdict = upstream.Verdict{Class: verdict.Indeterminate, Reason: broke}
+		finish = ledger.EndDispatch{Key: moved.Key, Dispatch: dispatch.Ended(d, upstream.Evidence{Ended: r.stamp()}, s.Verdict)}
 	}
 	finish.Inline = t.inline
 	if broke := t.guarded(func() {
@@ -142,12 +143,12 @@ func (r *Reconciler) sendRecorded(
 		s.Verdict.Reason = broke
 	}
 	out := outcome{seen: string(finish.Dispatch.Verdict), reason: s.Verdict.Reason}
-	out.finished, out.err = r.record(ctx, moved, finish, s.Content)
+	out.moved, out.err = r.record(ctx, moved, finish, s.Content)
 	return out
 }
 
 // judge is what the rule says of an answer.
-func (t *try) judge(answer *rules.Response) rules.Opinion {
+func (t *try) judge(answer *rules.Response) verdict.Opinion {
 	if t.undo != nil {
 		return t.undo.Judge(t.env(), answer)
 	}
@@ -210,8 +211,8 @@ func asksOtherwise(list []rules.Strategy) bool {
 // record gives the end of a sending of m to the ledger. If the ledger doesn't take it, the
 // recorder goes on trying until it does, or the Reconciler is closed. The record stays taken
 // until then, so that nothing is sent meanwhile.
-func (r *Reconciler) record(ctx context.Context, m *ledger.Mutation, f ledger.Finish, answer *dispatch.Content) (ledger.Finished, error) {
-	finished, err := r.ledger.Finish(context.WithoutCancel(ctx), f)
+func (r *Reconciler) record(ctx context.Context, m *ledger.Mutation, f ledger.EndDispatch, answer *dispatch.Content) (ledger.Moved, error) {
+	finished, err := r.ledger.EndDispatch(context.WithoutCancel(ctx), f)
 	if err == nil || dispatch.Permanent(err) {
 		return finished, err
 	}
@@ -221,7 +222,7 @@ func (r *Reconciler) record(ctx context.Context, m *ledger.Mutation, f ledger.Fi
 	r.busy.hold(f.Key)
 	r.recorder.GoOn(&dispatch.Outcome{
 		Mutation: m, Content: answer,
-		Record: func(ctx context.Context) (ledger.Finished, error) { return r.ledger.Finish(ctx, f) },
+		Record: func(ctx context.Context) (ledger.Moved, error) { return r.ledger.EndDispatch(ctx, f) },
 		Taken: func() {
 			r.busy.free(f.Key)
 			r.Kick()

@@ -225,7 +225,7 @@ func TestCommittedIsNeverSentAgain(t *testing.T) {
 	w.api.commit("a", m.Marker, m.VendorKey)
 	d := *m.Current()
 	d.Verdict, d.Ended = ledger.VerdictCommitted, w.now()
-	if _, err := w.ledger.Finish(t.Context(), ledger.Finish{Key: m.Key, Dispatch: d, NextTryAt: w.r.NextTry(m)}); err != nil {
+	if _, err := w.ledger.EndDispatch(t.Context(), ledger.EndDispatch{Key: m.Key, Dispatch: d, NextTryAt: w.r.NextTry(m)}); err != nil {
 		t.Fatal(err)
 	}
 	w.after(10 * time.Second)

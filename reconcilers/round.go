@@ -85,7 +85,7 @@ func (in *round) sooner(next time.Time) {
 // end counts a try, notes when its record is due again, and gives way to the next one.
 func (in *round) end(out outcome) {
 	in.count(out)
-	m := out.finished.Mutation
+	m := out.moved.Mutation
 	switch {
 	case out.err != nil || m == nil || out.seen == "dropped" || out.seen == "stopped":
 		in.lose()
@@ -113,13 +113,13 @@ func (in *round) count(out outcome) {
 	switch {
 	case out.seen == "dropped":
 		in.counts.Dropped++
-	case out.err != nil || out.finished.Mutation == nil:
+	case out.err != nil || out.moved.Mutation == nil:
 		in.counts.Errors++
-	case out.finished.Mutation.State == ledger.Applied:
+	case out.moved.Mutation.State == ledger.Applied:
 		in.counts.Applied++
-	case out.finished.Mutation.State == ledger.Failed:
+	case out.moved.Mutation.State == ledger.Failed:
 		in.counts.Failed++
-	case out.finished.Mutation.State == ledger.Indeterminate:
+	case out.moved.Mutation.State == ledger.Indeterminate:
 		in.counts.Indeterminate++
 	default:
 		in.counts.Waiting++

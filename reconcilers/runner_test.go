@@ -258,14 +258,14 @@ func offered(t *testing.T, failure error) {
 	r, f := bubble(t, Settings{})
 	k := f.add(1, "api", time.Hour)
 	failures := 3
-	f.finish = func(ledger.Finish) error {
+	f.finish = func(ledger.EndDispatch) error {
 		if failures--; failures >= 0 {
 			return failure
 		}
 		return nil
 	}
 	r.busy.claim(k)
-	if _, err := r.record(t.Context(), f.mutations[k], ledger.Finish{Key: k, Inline: true}, nil); !errors.Is(err, failure) {
+	if _, err := r.record(t.Context(), f.mutations[k], ledger.EndDispatch{Key: k, Inline: true}, nil); !errors.Is(err, failure) {
 		t.Fatalf("got %v, want %v", err, failure)
 	}
 	r.busy.free(k)
@@ -295,8 +295,8 @@ func TestOutcomeThatTheLedgerRefusesIsNotOfferedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, f := bubble(t, Settings{})
 		k := f.add(1, "api", time.Hour)
-		f.finish = func(ledger.Finish) error { return ledger.ErrNotAllowed }
-		if _, err := r.record(t.Context(), f.mutations[k], ledger.Finish{Key: k}, nil); !errors.Is(err, ledger.ErrNotAllowed) {
+		f.finish = func(ledger.EndDispatch) error { return ledger.ErrNotAllowed }
+		if _, err := r.record(t.Context(), f.mutations[k], ledger.EndDispatch{Key: k}, nil); !errors.Is(err, ledger.ErrNotAllowed) {
 			t.Fatalf("got %v", err)
 		}
 		if !r.busy.claim(k) || len(r.unrecorded.All()) != 0 {
@@ -309,8 +309,8 @@ func TestCloseGivesUpOnAnOutcomeThatIsNotTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, f := bubble(t, Settings{})
 		k := f.add(1, "api", time.Hour)
-		f.finish = func(ledger.Finish) error { return ledger.ErrUnavailable }
-		if _, err := r.record(t.Context(), f.mutations[k], ledger.Finish{Key: k}, nil); err == nil {
+		f.finish = func(ledger.EndDispatch) error { return ledger.ErrUnavailable }
+		if _, err := r.record(t.Context(), f.mutations[k], ledger.EndDispatch{Key: k}, nil); err == nil {
 			t.Fatal("no error")
 		}
 		r.Close()

@@ -34,7 +34,7 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 	}
 	if s.seen == ledger.SeenRetry && !t.inline && ctx.Err() != nil {
 		// The runner is being stopped: that says nothing about the API.
-		return outcome{seen: "stopped", finished: ledger.Finished{Mutation: t.mutation}}
+		return outcome{seen: "stopped", moved: ledger.Moved{Mutation: t.mutation}}
 	}
 	out := outcome{seen: string(s.seen), reason: shorten(t.secrets.Text(s.reason))}
 	// What was seen is recorded even if the caller has gone.
@@ -65,7 +65,7 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 		}
 	}
 	beforeObserve.Pass()
-	out.finished, out.err = r.ledger.Observe(ctx, command)
+	out.moved, out.err = r.ledger.Observe(ctx, command)
 	if len(command.Owed) > 0 {
 		// What is owed is due at once.
 		r.Kick()
@@ -99,10 +99,10 @@ func (r *Reconciler) exhaust(ctx context.Context, t *try) (out outcome) {
 	out.seen, out.reason = "exhausted", reason
 	if t.inline {
 		// The proxy parks the record, and the runner gives it to a person.
-		out.finished.Mutation = t.mutation
+		out.moved.Mutation = t.mutation
 		return out
 	}
-	out.finished, out.err = r.ledger.Exhaust(context.WithoutCancel(ctx), t.mutation.Key, t.mutation.Version, reason)
+	out.moved, out.err = r.ledger.Exhaust(context.WithoutCancel(ctx), t.mutation.Key, t.mutation.Version, reason)
 	return r.lost(out)
 }
 

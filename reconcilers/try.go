@@ -101,10 +101,10 @@ func (t *try) known() rules.Mutation { return dispatch.RuleMutation(t.mutation) 
 
 // outcome is what a try came to: the record as the ledger has it now, or why the ledger failed.
 type outcome struct {
-	seen     string
-	reason   string
-	finished ledger.Finished
-	err      error
+	seen   string
+	reason string
+	moved  ledger.Moved
+	err    error
 }
 
 // run makes one try at m, which the caller has taken. It always comes to an

@@ -18,7 +18,7 @@ func (r *Reconciler) Verify(ctx context.Context, m *ledger.Mutation) (said ledge
 		if p := recover(); p != nil {
 			said, reason, evidence = ledger.SaidNothing, t.broken(p), ""
 		}
-		r.report(t, outcome{seen: string(said), reason: reason, finished: ledger.Finished{Mutation: m}})
+		r.report(t, outcome{seen: string(said), reason: reason, moved: ledger.Moved{Mutation: m}})
 	}()
 	s, err := r.prepare(ctx, t)
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -27,7 +28,7 @@ func (w *world) accepted(m *ledger.Mutation) *ledger.Mutation {
 	sum := sha256.Sum256(body)
 	d := *m.Current()
 	d.Verdict, d.Ended, d.Head, d.Status, d.BodyComplete = ledger.VerdictAccepted, w.now(), true, http.StatusAccepted, true
-	out, err := w.ledger.Finish(w.Context(), ledger.Finish{
+	out, err := w.ledger.EndDispatch(w.Context(), ledger.EndDispatch{
 		Key: m.Key, Dispatch: d, NextTryAt: w.clock.Now().Add(time.Minute), Body: body,
 		Result: &ledger.Result{
 			Status: http.StatusAccepted, Header: ledger.Header{"Content-Type": {"application/json"}},
@@ -79,7 +80,7 @@ func TestAWatchedMutationComesToItsEnd(t *testing.T) {
 					t.Errorf("result %+v", now.Result)
 				}
 			case ledger.Failed:
-				if now.Class != ledger.ClassPrecondition || now.Result != nil || now.Watching || !now.Escalated() {
+				if now.Class != verdict.Precondition || now.Result != nil || now.Watching || !now.Escalated() {
 					t.Errorf("class %s, result %+v", now.Class, now.Result)
 				}
 			default:

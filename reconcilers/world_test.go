@@ -296,7 +296,7 @@ func claimIn(t tester, workflow, id string, req *rules.Request, match rules.Matc
 		MaxDispatches: op.MaxDispatches,
 	}
 	if w := op.Watch; w != nil {
-		policy.WatchEvery, policy.WatchMax, policy.WatchClass = w.Every, w.Max, ledger.Class(w.Class)
+		policy.WatchEvery, policy.WatchMax, policy.WatchClass = w.Every, w.Max, w.Class
 	}
 	if op.NativeKey != nil {
 		policy.NativeKey, policy.KeyFormat, policy.KeyWindow = true, op.NativeKey.Format, op.NativeKey.Window
@@ -332,7 +332,7 @@ func (w *world) uncertain(m *ledger.Mutation, pending bool) *ledger.Mutation {
 	w.Helper()
 	d := *m.Current()
 	d.Verdict, d.Ended, d.Reason, d.BytesWritten = ledger.VerdictUncertain, w.now(), "the connection was lost", 200
-	out, err := w.ledger.Finish(w.Context(), ledger.Finish{Key: m.Key, Dispatch: d, Inline: pending, NextTryAt: w.r.NextTry(m)})
+	out, err := w.ledger.EndDispatch(w.Context(), ledger.EndDispatch{Key: m.Key, Dispatch: d, Inline: pending, NextTryAt: w.r.NextTry(m)})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -6,24 +6,26 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 func TestSuccessIsAskedOfEvery2xxAndOfNothingElse(t *testing.T) {
 	t.Parallel()
 	_, op := operation(t, simpleMutation+"    success: response.json.ok\n")
 	req := request(t, "POST https://api.test/things/k", `{"name":"n"}`)
-	for status, want := range map[int]OpinionKind{
-		199: OpinionNone, 200: OpinionUncertain, 201: OpinionUncertain, 202: OpinionUncertain, 204: OpinionUncertain,
-		207: OpinionUncertain, 299: OpinionUncertain, 300: OpinionNone, 404: OpinionNone, 500: OpinionNone,
+	for status, want := range map[int]verdict.OpinionKind{
+		199: verdict.OpinionNone, 200: verdict.OpinionUncertain, 201: verdict.OpinionUncertain, 202: verdict.OpinionUncertain, 204: verdict.OpinionUncertain,
+		207: verdict.OpinionUncertain, 299: verdict.OpinionUncertain, 300: verdict.OpinionNone, 404: verdict.OpinionNone, 500: verdict.OpinionNone,
 	} {
 		o := op.Judge(req, "", caseMutation(), &Response{Status: status, Complete: true, Body: []byte(`{"ok":false}`)})
 		if o.Kind != want {
 			t.Errorf("%d: %v (%s), want %v", status, o.Kind, o.Reason, want)
 		}
 	}
-	for body, want := range map[string]OpinionKind{
-		`{"ok":true}`: OpinionNone, `{"ok":"true"}`: OpinionUncertain, `{"ok":1}`: OpinionUncertain, `{}`: OpinionUncertain,
-		`{"ok":null}`: OpinionUncertain, `x`: OpinionUncertain, ``: OpinionUncertain, `{"ok":true,"ok":true}`: OpinionUncertain,
+	for body, want := range map[string]verdict.OpinionKind{
+		`{"ok":true}`: verdict.OpinionNone, `{"ok":"true"}`: verdict.OpinionUncertain, `{"ok":1}`: verdict.OpinionUncertain, `{}`: verdict.OpinionUncertain,
+		`{"ok":null}`: verdict.OpinionUncertain, `x`: verdict.OpinionUncertain, ``: verdict.OpinionUncertain, `{"ok":true,"ok":true}`: verdict.OpinionUncertain,
 	} {
 		if o := op.Judge(req, "", caseMutation(), &Response{Status: 200, Complete: true, Body: []byte(body)}); o.Kind != want {
 			t.Errorf("%s: %v (%s), want %v", body, o.Kind, o.Reason, want)

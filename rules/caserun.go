@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"keep-proxy/internal/verdict"
 )
 
 // caseAccount is what the API says in cases of a connector that asks for the account.
@@ -165,18 +167,18 @@ func identityText(identity map[string]jsontext.Value) []byte {
 }
 
 // judged compares the opinion; no opinion is "default".
-func (r *caseRun) judged(o Opinion) {
+func (r *caseRun) judged(o verdict.Opinion) {
 	r.compares("verdict", "class")
-	verdict := o.Kind.String()
+	said := o.Kind.String()
 	reason := ""
 	switch {
-	case o.Kind == OpinionNone:
+	case o.Kind == verdict.OpinionNone:
 		// Who reads "default" for the first time can't know who decides then.
-		verdict, reason = "default", " (no condition of the rule is true, so that the table by status decides)"
+		said, reason = "default", " (no condition of the rule is true, so that the table by status decides)"
 	case o.Reason != "":
 		reason = " (" + o.Reason + ")"
 	}
-	if problem := differs("verdict", r.expect.verdict, verdict); problem != "" {
+	if problem := differs("verdict", r.expect.verdict, said); problem != "" {
 		r.problems = append(r.problems, problem+reason)
 		reason = ""
 	}
@@ -316,7 +318,7 @@ func (r *caseRun) stepped(op *Operation, env *Env) bool {
 		if err != nil {
 			r.sent(sent...)
 			r.compares("verdict")
-			if problem := differs("verdict", r.expect.verdict, OpinionFailed.String()); problem != "" {
+			if problem := differs("verdict", r.expect.verdict, verdict.OpinionFailed.String()); problem != "" {
 				r.problems = append(r.problems, problem+" (the step "+op.Send.StepName(i)+" isn't gone on from: "+err.Error()+")")
 			}
 			return false

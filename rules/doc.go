@@ -16,6 +16,6 @@
 //
 // # Failure behaviour
 //
-// The zero [Effect] is deny, the zero [OpinionKind] is no opinion, the zero [Seen] is retry. A condition that can't be
+// The zero [Effect] is deny, the zero opinion is none, the zero [Seen] is retry. A condition that can't be
 // evaluated makes a match a refusal, a verdict uncertain, and an observation retry. Nothing panics for input.
 package rules

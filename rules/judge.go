@@ -6,59 +6,9 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
-
-// OpinionKind is what a rule thinks of an answer.
-type OpinionKind uint8
-
-// Opinions. The zero value leaves the verdict to the default table.
-const (
-	// OpinionNone is no opinion: the default table holds.
-	OpinionNone OpinionKind = iota
-	// OpinionApplied says that the mutation took effect.
-	OpinionApplied
-	// OpinionFailed says that it certainly did not.
-	OpinionFailed
-	// OpinionUncertain says that it can't be told.
-	OpinionUncertain
-)
-
-// String is the word of the connector format; "" for no opinion, and "uncertain"
-// for an unknown one.
-func (k OpinionKind) String() string {
-	switch k {
-	case OpinionNone:
-		return ""
-	case OpinionApplied:
-		return "applied"
-	case OpinionFailed:
-		return "failed"
-	case OpinionUncertain:
-		return "uncertain"
-	}
-	return "uncertain"
-}
-
-// Class is a failure's class; it decides who deals with it.
-type Class string
-
-// Classes of failures that a rule may name.
-const (
-	ClassTransient    Class = "transient"
-	ClassPermission   Class = "permission"
-	ClassPrecondition Class = "precondition"
-	ClassLogic        Class = "logic"
-)
-
-// Opinion is a rule's word on an answer. It never overrides that a body was cut
-// or too large: an applied opinion on an incomplete answer means committed.
-type Opinion struct {
-	Kind OpinionKind
-	// Class is set for OpinionFailed.
-	Class Class
-	// Reason says which condition decided, in words for a person.
-	Reason string
-}
 
 // Judge asks the rule about an answer whose head is complete, with the record's account. In this order:
 //
@@ -67,7 +17,7 @@ type Opinion struct {
 //  3. Otherwise uncertain, where the rule closes the default table.
 //
 // Else there is no opinion.
-func (op *Operation) Judge(req *Request, account string, mu Mutation, resp *Response) Opinion {
+func (op *Operation) Judge(req *Request, account string, mu Mutation, resp *Response) verdict.Opinion {
 	if len(op.outcome) == 0 && op.success == nil {
 		return op.noneHolds()
 	}
@@ -76,30 +26,30 @@ func (op *Operation) Judge(req *Request, account string, mu Mutation, resp *Resp
 	for _, o := range op.outcome {
 		holds, err := o.when.test(s)
 		if err != nil {
-			return Opinion{Kind: OpinionUncertain, Reason: "the condition " + o.when.source + " can't be evaluated" + op.because(err)}
+			return verdict.Opinion{Kind: verdict.OpinionUncertain, Reason: "the condition " + o.when.source + " can't be evaluated" + op.because(err)}
 		}
 		if holds {
-			return Opinion{Kind: o.kind, Class: o.class, Reason: "the rule's condition holds: " + o.when.source}
+			return verdict.Opinion{Kind: o.kind, Class: o.class, Reason: "the rule's condition holds: " + o.when.source}
 		}
 	}
 	if op.success != nil && resp.Status >= 200 && resp.Status <= 299 {
 		holds, err := op.success.test(s)
 		switch {
 		case err != nil:
-			return Opinion{Kind: OpinionUncertain, Reason: "the success condition can't be evaluated" + op.because(err)}
+			return verdict.Opinion{Kind: verdict.OpinionUncertain, Reason: "the success condition can't be evaluated" + op.because(err)}
 		case !holds:
-			return Opinion{Kind: OpinionUncertain, Reason: "the success condition is false: " + op.success.source}
+			return verdict.Opinion{Kind: verdict.OpinionUncertain, Reason: "the success condition is false: " + op.success.source}
 		}
 	}
 	return op.noneHolds()
 }
 
 // noneHolds is the opinion of a rule no condition of which says anything.
-func (op *Operation) noneHolds() Opinion {
+func (op *Operation) noneHolds() verdict.Opinion {
 	if op.otherwise {
-		return Opinion{Kind: OpinionUncertain, Reason: "no condition of the rule holds, and it says otherwise: uncertain"}
+		return verdict.Opinion{Kind: verdict.OpinionUncertain, Reason: "no condition of the rule holds, and it says otherwise: uncertain"}
 	}
-	return Opinion{}
+	return verdict.Opinion{}
 }
 
 // because words an error for a reason that is stored. Errors may quote values, so
@@ -144,7 +94,7 @@ type Watch struct {
 	// Every is the time between two looks, Max how long is looked at most.
 	Every, Max time.Duration
 	// Class is the class of a failure.
-	Class Class
+	Class verdict.Class
 
 	ask    *Probe
 	until  *expr

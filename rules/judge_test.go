@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"keep-proxy/internal/verdict"
 )
 
 const judged = `outcome:
@@ -18,35 +20,35 @@ func TestJudge(t *testing.T) {
 	cases := []struct {
 		name, keys string
 		resp       Response
-		want       OpinionKind
-		class      Class
+		want       verdict.OpinionKind
+		class      verdict.Class
 		part       string
 	}{
-		{"a condition on status and body", judged, Response{Status: 409, Body: []byte(`{"code":"ours"}`), Complete: true}, OpinionApplied, "", "response.json.code == 'ours'"},
-		{"a condition on the header", judged, Response{Status: 403, Header: map[string][]string{"Retry-After": {"5"}}, Complete: true}, OpinionFailed, ClassTransient, "Retry-After"},
-		{"a condition that no answer decides", judged, Response{Status: 403, Complete: true}, OpinionNone, "", ""},
-		{"a member that is missing", judged, Response{Status: 409, Body: []byte(`{}`), Complete: true}, OpinionUncertain, "", "can't be evaluated"},
-		{"a body that was cut, where it decides", judged, Response{Status: 409, Body: []byte(`{"code"`)}, OpinionUncertain, "", "not complete"},
-		{"a body that was cut, behind a default", judged, Response{Status: 422}, OpinionUncertain, "", "not complete"},
-		{"a body that is absent, behind a default", judged, Response{Status: 422, Complete: true}, OpinionFailed, ClassLogic, "422"},
-		{"a body that repeats a name", judged, Response{Status: 422, Body: []byte(`{"a":1,"a":2}`), Complete: true}, OpinionUncertain, "", "repeats a member name"},
-		{"a body in an unknown encoding", judged, Response{Status: 422, Header: map[string][]string{"Content-Encoding": {"br"}}, Body: []byte(`x`), Complete: true}, OpinionUncertain, "", "Content-Encoding"},
-		{"a condition on request, record and account", judged, Response{Status: 500, Complete: true}, OpinionUncertain, "", "json.sure"},
-		{"success", judged, Response{Status: 200, Body: []byte(`{"ok":true}`), Complete: true}, OpinionNone, "", ""},
-		{"no success", judged, Response{Status: 200, Body: []byte(`{"ok":false}`), Complete: true}, OpinionUncertain, "", "success condition is false"},
-		{"success that can't be told", judged, Response{Status: 200, Body: []byte(`ok`), Complete: true}, OpinionUncertain, "", "success condition can't be evaluated"},
-		{"success of a body that was cut", judged, Response{Status: 201}, OpinionUncertain, "", "success condition can't be evaluated"},
-		{"success is about 2xx alone", judged, Response{Status: 302, Complete: true}, OpinionNone, "", ""},
-		{"success that is no truth", "success: response.json.ok", Response{Status: 200, Body: []byte(`{"ok":"yes"}`), Complete: true}, OpinionUncertain, "", "neither true nor false"},
-		{"text that is no JSON", "success: response.text.contains('unpack ok')", Response{Status: 200, Body: []byte("0030\x01000eunpack ok\n"), Complete: true}, OpinionNone, "", ""},
-		{"text that says otherwise", "success: response.text.contains('unpack ok')", Response{Status: 200, Body: []byte("unpack failed"), Complete: true}, OpinionUncertain, "", "false"},
-		{"text of JSON that repeats a name", "success: response.text.contains('ok')", Response{Status: 200, Body: []byte(`{"ok":1,"ok":2}`), Complete: true}, OpinionNone, "", ""},
-		{"no text at all", "success: response.text == ''", Response{Status: 200, Complete: true}, OpinionNone, "", ""},
-		{"text in another encoding", "success: response.text.contains('ok')", Response{Status: 200, Body: []byte("ok \xff"), Complete: true}, OpinionUncertain, "", "can't be evaluated"},
-		{"text of an unknown coding", "success: response.text.contains('ok')", Response{Status: 200, Header: http.Header{"Content-Encoding": {"br"}}, Body: []byte("ok"), Complete: true}, OpinionUncertain, "", "can't be evaluated"},
-		{"nothing said", "", Response{Status: 200, Complete: true}, OpinionNone, "", ""},
-		{"otherwise", "outcome: [{when: response.status == 201, then: applied}, {otherwise: uncertain}]", Response{Status: 400, Complete: true}, OpinionUncertain, "", "otherwise"},
-		{"before otherwise", "outcome: [{when: response.status == 201, then: applied}, {otherwise: uncertain}]", Response{Status: 201, Complete: true}, OpinionApplied, "", "201"},
+		{"a condition on status and body", judged, Response{Status: 409, Body: []byte(`{"code":"ours"}`), Complete: true}, verdict.OpinionApplied, "", "response.json.code == 'ours'"},
+		{"a condition on the header", judged, Response{Status: 403, Header: map[string][]string{"Retry-After": {"5"}}, Complete: true}, verdict.OpinionFailed, verdict.Transient, "Retry-After"},
+		{"a condition that no answer decides", judged, Response{Status: 403, Complete: true}, verdict.OpinionNone, "", ""},
+		{"a member that is missing", judged, Response{Status: 409, Body: []byte(`{}`), Complete: true}, verdict.OpinionUncertain, "", "can't be evaluated"},
+		{"a body that was cut, where it decides", judged, Response{Status: 409, Body: []byte(`{"code"`)}, verdict.OpinionUncertain, "", "not complete"},
+		{"a body that was cut, behind a default", judged, Response{Status: 422}, verdict.OpinionUncertain, "", "not complete"},
+		{"a body that is absent, behind a default", judged, Response{Status: 422, Complete: true}, verdict.OpinionFailed, verdict.Logic, "422"},
+		{"a body that repeats a name", judged, Response{Status: 422, Body: []byte(`{"a":1,"a":2}`), Complete: true}, verdict.OpinionUncertain, "", "repeats a member name"},
+		{"a body in an unknown encoding", judged, Response{Status: 422, Header: map[string][]string{"Content-Encoding": {"br"}}, Body: []byte(`x`), Complete: true}, verdict.OpinionUncertain, "", "Content-Encoding"},
+		{"a condition on request, record and account", judged, Response{Status: 500, Complete: true}, verdict.OpinionUncertain, "", "json.sure"},
+		{"success", judged, Response{Status: 200, Body: []byte(`{"ok":true}`), Complete: true}, verdict.OpinionNone, "", ""},
+		{"no success", judged, Response{Status: 200, Body: []byte(`{"ok":false}`), Complete: true}, verdict.OpinionUncertain, "", "success condition is false"},
+		{"success that can't be told", judged, Response{Status: 200, Body: []byte(`ok`), Complete: true}, verdict.OpinionUncertain, "", "success condition can't be evaluated"},
+		{"success of a body that was cut", judged, Response{Status: 201}, verdict.OpinionUncertain, "", "success condition can't be evaluated"},
+		{"success is about 2xx alone", judged, Response{Status: 302, Complete: true}, verdict.OpinionNone, "", ""},
+		{"success that is no truth", "success: response.json.ok", Response{Status: 200, Body: []byte(`{"ok":"yes"}`), Complete: true}, verdict.OpinionUncertain, "", "neither true nor false"},
+		{"text that is no JSON", "success: response.text.contains('unpack ok')", Response{Status: 200, Body: []byte("0030\x01000eunpack ok\n"), Complete: true}, verdict.OpinionNone, "", ""},
+		{"text that says otherwise", "success: response.text.contains('unpack ok')", Response{Status: 200, Body: []byte("unpack failed"), Complete: true}, verdict.OpinionUncertain, "", "false"},
+		{"text of JSON that repeats a name", "success: response.text.contains('ok')", Response{Status: 200, Body: []byte(`{"ok":1,"ok":2}`), Complete: true}, verdict.OpinionNone, "", ""},
+		{"no text at all", "success: response.text == ''", Response{Status: 200, Complete: true}, verdict.OpinionNone, "", ""},
+		{"text in another encoding", "success: response.text.contains('ok')", Response{Status: 200, Body: []byte("ok \xff"), Complete: true}, verdict.OpinionUncertain, "", "can't be evaluated"},
+		{"text of an unknown coding", "success: response.text.contains('ok')", Response{Status: 200, Header: http.Header{"Content-Encoding": {"br"}}, Body: []byte("ok"), Complete: true}, verdict.OpinionUncertain, "", "can't be evaluated"},
+		{"nothing said", "", Response{Status: 200, Complete: true}, verdict.OpinionNone, "", ""},
+		{"otherwise", "outcome: [{when: response.status == 201, then: applied}, {otherwise: uncertain}]", Response{Status: 400, Complete: true}, verdict.OpinionUncertain, "", "otherwise"},
+		{"before otherwise", "outcome: [{when: response.status == 201, then: applied}, {otherwise: uncertain}]", Response{Status: 201, Complete: true}, verdict.OpinionApplied, "", "201"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -120,7 +122,7 @@ func TestACutBodyCannotHideBehindAnotherSpelling(t *testing.T) {
 	} {
 		_, op := operation(t, mutationWith("outcome: [{when: \""+when+"\", then: failed, class: logic}]"))
 		got := op.Judge(request(t, "POST https://api.test/things", ""), "", Mutation{}, &Response{Status: 200, Body: []byte(`{"a"`)})
-		if got.Kind != OpinionUncertain {
+		if got.Kind != verdict.OpinionUncertain {
 			t.Errorf("%s on a cut body: %v (%s)", when, got.Kind, got.Reason)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"strings"
 	"testing"
+
+	"keep-proxy/internal/verdict"
 )
 
 // leaky is an operation with a secret in every place that can hold one.
@@ -94,7 +96,7 @@ func TestRefusalsAndReasonsQuoteNoValue(t *testing.T) {
 		}
 	}
 	resp := &Response{Status: 418, Complete: true, Body: []byte(`{"token":"` + secretWord + `"}`)}
-	if o := op.Judge(leakyRequest(t, leakyBody), "", caseMutation(), resp); o.Kind != OpinionUncertain || strings.Contains(o.Reason, secretWord) {
+	if o := op.Judge(leakyRequest(t, leakyBody), "", caseMutation(), resp); o.Kind != verdict.OpinionUncertain || strings.Contains(o.Reason, secretWord) {
 		t.Errorf("%+v", o)
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 	"golang.org/x/net/http/httpguts"
+
+	"keep-proxy/internal/verdict"
 )
 
 // mutation reads what only mutations have.
@@ -234,7 +236,7 @@ func (e *expr) readsAt(at place) bool {
 }
 
 // classes are the classes of a failure that a rule may name.
-var classes = []Class{ClassTransient, ClassPermission, ClassPrecondition, ClassLogic}
+var classes = verdict.Failures()
 
 // outcomes reads the outcome list.
 func (d *decoder) outcomes(v value, op *Operation) {
@@ -260,9 +262,9 @@ func (d *decoder) outcome(m fields, op *Operation) {
 		d.Fail("missing", m, "an outcome needs when and then", "write {when: CONDITION, then: applied|failed|uncertain}")
 		return
 	}
-	o := &outcomeRule{when: d.condition(m.At("when"), inAnswer), kind: OpinionUncertain}
+	o := &outcomeRule{when: d.condition(m.At("when"), inAnswer), kind: verdict.OpinionUncertain}
 	then := word(d, m.At("then"), "", "applied", "failed", "uncertain")
-	for _, kind := range []OpinionKind{OpinionApplied, OpinionFailed} {
+	for _, kind := range []verdict.OpinionKind{verdict.OpinionApplied, verdict.OpinionFailed} {
 		if kind.String() == then {
 			o.kind = kind
 		}
@@ -270,15 +272,15 @@ func (d *decoder) outcome(m fields, op *Operation) {
 	class := m.At("class")
 	o.class = word(d, class, "", classes...)
 	switch {
-	case o.kind == OpinionFailed && !class.Given():
+	case o.kind == verdict.OpinionFailed && !class.Given():
 		d.Fail("missing", class, "a failure needs its class", "add class: transient, permission, precondition or logic")
-	case o.kind != OpinionFailed && class.Given():
+	case o.kind != verdict.OpinionFailed && class.Given():
 		d.Fail("value", class, "only a failure has a class", "leave it out, or write then: failed")
 	}
 	if o.when == nil {
 		return
 	}
-	if o.kind != OpinionUncertain {
+	if o.kind != verdict.OpinionUncertain {
 		d.answered(o.when, "response")
 	}
 	op.outcome = append(op.outcome, o)

@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"keep-proxy/internal/strictyaml"
+	"keep-proxy/internal/verdict"
 )
 
 // matcher is one way in which a request can be an operation.
@@ -20,8 +21,8 @@ type matcher struct {
 // outcomeRule is one entry of an outcome list.
 type outcomeRule struct {
 	when  *expr
-	kind  OpinionKind
-	class Class
+	kind  verdict.OpinionKind
+	class verdict.Class
 }
 
 // marker is where and how a mutation leaves its mark in what is sent.

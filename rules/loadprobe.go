@@ -10,6 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 	"golang.org/x/net/http/httpguts"
+
+	"keep-proxy/internal/verdict"
 )
 
 // maxPages is the most pages that a probe may read, maxSteps the most steps.
@@ -346,7 +348,7 @@ func (d *decoder) watch(v value, op *Operation) {
 	}
 	w.ask.expect = d.judging(m.At("expect"))
 	w.until, w.failed = d.judging(d.need(m, "until")), d.judging(m.At("failed_when"))
-	w.Class = word(d, m.At("class"), ClassPrecondition, classes...)
+	w.Class = word(d, m.At("class"), verdict.Precondition, classes...)
 	if w.Every = cmp.Or(d.duration(m.At("every")), defaultWatchEvery); w.Every < minWatchEvery {
 		d.Fail("value", m.At("every"), "is less than a second", "write at least 1s")
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // probing is an operation with one probe.
@@ -457,10 +459,10 @@ func TestReasonsOfSecretOperationsQuoteNoValues(t *testing.T) {
 	_, plain := operation(t, mutationWith(condition))
 	_, secret := operation(t, mutationWith(condition+"\n    secret: [response.json.at]"))
 	req := request(t, "POST https://api.test/things", "")
-	if got := plain.Judge(req, "", Mutation{}, &answer); got.Kind != OpinionUncertain || !strings.Contains(got.Reason, "evaluated: ") {
+	if got := plain.Judge(req, "", Mutation{}, &answer); got.Kind != verdict.OpinionUncertain || !strings.Contains(got.Reason, "evaluated: ") {
 		t.Errorf("without secrets: %+v", got)
 	}
-	if got := secret.Judge(req, "", Mutation{}, &answer); got.Kind != OpinionUncertain || strings.Contains(got.Reason, "SECRET") || strings.Contains(got.Reason, "evaluated:") {
+	if got := secret.Judge(req, "", Mutation{}, &answer); got.Kind != verdict.OpinionUncertain || strings.Contains(got.Reason, "SECRET") || strings.Contains(got.Reason, "evaluated:") {
 		t.Errorf("with secrets: %+v", got)
 	}
 }

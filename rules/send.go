@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"keep-proxy/internal/verdict"
 )
 
 // Send says that a mutation is sent in steps. The first ones prepare something harmless, and only the last one, the
@@ -236,11 +238,11 @@ func (u *Undo) Request(env Env) (*Request, error) {
 
 // Judge is what the rule thinks of the answer to an undo. Its outcome list decides first; after that, what isn't there
 // is undone.
-func (u *Undo) Judge(env Env, resp *Response) Opinion {
+func (u *Undo) Judge(env Env, resp *Response) verdict.Opinion {
 	o := u.Operation.Judge(env.Request, env.Account, env.Mutation, resp)
 	gone := resp.Status == http.StatusNotFound || resp.Status == http.StatusGone
-	if o.Kind == OpinionNone && gone {
-		return Opinion{Kind: OpinionApplied, Reason: fmt.Sprintf("it is not there (status %d), so there is nothing left to undo", resp.Status)}
+	if o.Kind == verdict.OpinionNone && gone {
+		return verdict.Opinion{Kind: verdict.OpinionApplied, Reason: fmt.Sprintf("it is not there (status %d), so there is nothing left to undo", resp.Status)}
 	}
 	return o
 }

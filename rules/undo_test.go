@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // undoing makes things that can be taken back by the given compensate.
@@ -81,12 +83,12 @@ func TestWhatIsNotThereIsUndone(t *testing.T) {
 	told := caseMutation()
 	told.Object = "t1"
 	env := Env{Request: request(t, "POST https://api.test/shops/s1/things", `{"of":"o1"}`), Mutation: told}
-	for status, want := range map[int]OpinionKind{404: OpinionApplied, 410: OpinionUncertain, 200: OpinionNone, 500: OpinionNone, 403: OpinionNone} {
+	for status, want := range map[int]verdict.OpinionKind{404: verdict.OpinionApplied, 410: verdict.OpinionUncertain, 200: verdict.OpinionNone, 500: verdict.OpinionNone, 403: verdict.OpinionNone} {
 		if o := op.Undo.Judge(env, answered(status, `{}`)); o.Kind != want {
 			t.Errorf("%d is %q (%s), want %q", status, o.Kind, o.Reason, want)
 		}
 	}
-	if o := op.Undo.Judge(env, answered(409, `{"object":"t1"}`)); o.Kind != OpinionApplied {
+	if o := op.Undo.Judge(env, answered(409, `{"object":"t1"}`)); o.Kind != verdict.OpinionApplied {
 		t.Errorf("the rule's own condition is %q (%s)", o.Kind, o.Reason)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"cel.dev/cel-go/common/types"
 
 	"keep-proxy/internal/strictyaml"
+	"keep-proxy/internal/verdict"
 )
 
 func TestProblemsHaveTheStatusesThatUsersMeet(t *testing.T) {
@@ -28,7 +29,7 @@ func TestUnknownValuesAreTheSafeWord(t *testing.T) {
 	for got, want := range map[string]string{
 		Effect(0).String(): "deny", Effect(99).String(): "deny", EffectRead.String(): "read", EffectMutation.String(): "mutation", EffectIgnore.String(): "ignore",
 		Seen(0).String(): "retry", Seen(99).String(): "retry", SeenApplied.String(): "applied", SeenAbsent.String(): "absent", SeenDuplicate.String(): "duplicate",
-		OpinionKind(99).String(): "uncertain", OpinionFailed.String(): "failed",
+		verdict.OpinionKind(99).String(): "uncertain", verdict.OpinionFailed.String(): "failed",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

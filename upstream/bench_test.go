@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"keep-proxy/internal/verdict"
 )
 
 // echoing answers a request of 1 KiB as cheaply as an upstream can, so that the
@@ -107,6 +109,6 @@ func benchRoundTripper(b *testing.B, rt http.RoundTripper) {
 func BenchmarkJudge(b *testing.B) {
 	ev := Evidence{BytesWritten: 1, Head: true, Status: 503, BodyComplete: true}
 	for b.Loop() {
-		Judge(ev, Facts{Method: "POST"}, Opinion{})
+		Judge(ev, Facts{Method: "POST"}, verdict.Opinion{})
 	}
 }

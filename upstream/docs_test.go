@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/upstream"
 )
 
@@ -66,7 +67,7 @@ func TestTheDocumentedTableIsTheDefaultOne(t *testing.T) {
 			}
 			v := upstream.Judge(
 				upstream.Evidence{BytesWritten: 1, Head: true, BodyComplete: true, Status: status},
-				upstream.Facts{Method: method}, upstream.Opinion{})
+				upstream.Facts{Method: method}, verdict.Opinion{})
 			class := string(v.Class)
 			if v.Kind == upstream.Uncertain {
 				class = ""

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/upstream"
 )
 
@@ -32,7 +33,7 @@ func ExampleSender_Send() {
 	})
 	defer answer.Close()
 	content, err := io.ReadAll(answer.Body)
-	verdict := upstream.Judge(answer.Evidence(), upstream.FactsOf(http.MethodPost, answer, time.Now()), upstream.Opinion{})
+	verdict := upstream.Judge(answer.Evidence(), upstream.FactsOf(http.MethodPost, answer, time.Now()), verdict.Opinion{})
 	fmt.Println(verdict.Kind, answer.Status, string(content), err)
 	// Output: applied 201 {"id": "tr_1"} <nil>
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"keep-proxy/internal/clock"
+	"keep-proxy/internal/verdict"
 )
 
 // FuzzAnswer feeds arbitrary bytes as an HTTP/1.1 answer. Whatever they are, the
@@ -46,7 +47,7 @@ func FuzzAnswer(f *testing.F) {
 		case (ev.ErrorClass == "") != ev.BodyComplete:
 			t.Errorf("error class %q, evidence %s", ev.ErrorClass, brief(ev))
 		}
-		if v := Judge(ev, FactsOf(d.plan.method, a, fake.Now()), Opinion{}); !ev.Head && v.Kind != Uncertain {
+		if v := Judge(ev, FactsOf(d.plan.method, a, fake.Now()), verdict.Opinion{}); !ev.Head && v.Kind != Uncertain {
 			t.Errorf("verdict %+v without a head", v)
 		}
 		if !bytes.HasPrefix(answer, []byte("HTTP/")) && ev.Head {

@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"keep-proxy/internal/verdict"
 )
 
 // framed is an HTTP/2 upstream in frames. It answers requests to /warm and calls
@@ -184,7 +186,7 @@ func TestH2RefusalIsBelievedOnlyWhereAllowed(t *testing.T) {
 	r.TrustRefused = false
 	g := send(t, sender(t, Config{}), r)
 	g.check(t, Evidence{ErrorClass: ErrorRefused})
-	if v := Judge(g.ev, Facts{Method: "POST"}, Opinion{}); v.Kind != Uncertain {
+	if v := Judge(g.ev, Facts{Method: "POST"}, verdict.Opinion{}); v.Kind != Uncertain {
 		t.Errorf("verdict %+v", v)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"keep-proxy/internal/verdict"
 )
 
 // A head over HTTP/2 is held to what one over HTTP/1 is: a status of three digits, the final one
@@ -47,7 +49,7 @@ func TestAMalformedHeadOverH2IsNoHead(t *testing.T) {
 			s := sender(t, Config{FreshFor: time.Hour})
 			g := send(t, s, post(u.url("https", "/m"), "x"))
 			g.check(t, tc.want)
-			if v := Judge(g.ev, Facts{Method: "POST"}, Opinion{}); v.Kind != Applied && tc.want.Head || v.Kind != Uncertain && !tc.want.Head {
+			if v := Judge(g.ev, Facts{Method: "POST"}, verdict.Opinion{}); v.Kind != Applied && tc.want.Head || v.Kind != Uncertain && !tc.want.Head {
 				t.Errorf("verdict %+v", v)
 			}
 			if n := u.sends.Load(); n != 1 {

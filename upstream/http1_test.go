@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"keep-proxy/internal/verdict"
 )
 
 // insisting is an upstream that chooses HTTP/2 where it is offered, and then asks for HTTP/1.1, over
@@ -92,7 +94,7 @@ func TestAnUpstreamThatAsksForHTTP1GetsIt(t *testing.T) {
 			t.Helper()
 			g := send(t, s, post(mustURL(t, srv.URL), "x"))
 			g.check(t, Evidence{ErrorClass: ErrorReset})
-			if v := Judge(g.ev, Facts{Method: "POST"}, Opinion{}); v.Kind != Uncertain {
+			if v := Judge(g.ev, Facts{Method: "POST"}, verdict.Opinion{}); v.Kind != Uncertain {
 				t.Errorf("verdict %+v, though it may have been processed", v)
 			}
 		}, 1},

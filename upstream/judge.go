@@ -2,7 +2,10 @@ package upstream
 
 import (
 	"net/http"
+	"slices"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // Judge makes a verdict of what was seen. It is pure, and decides in this order:
@@ -15,23 +18,23 @@ import (
 //
 // A success whose body was not read to its end is Committed, one whose body is over
 // the limit TooLarge. Evidence that contradicts itself is uncertain.
-func Judge(ev Evidence, f Facts, op Opinion) Verdict {
+func Judge(ev Evidence, f Facts, op verdict.Opinion) Verdict {
 	v := judge(ev, f, op)
 	v.RetryAfter = f.RetryAfter
 	if v.Kind == Uncertain {
-		v.Class = ClassIndeterminate
+		v.Class = verdict.Indeterminate
 	}
 	return v
 }
 
-func judge(ev Evidence, f Facts, op Opinion) Verdict {
+func judge(ev Evidence, f Facts, op verdict.Opinion) Verdict {
 	switch {
 	case ev.NotSent && ev.BytesWritten != 0:
 		return Verdict{Reason: ReasonContradiction}
 	case ev.NotSent:
-		return Verdict{Kind: Failed, Class: ClassTransient, Reason: ReasonNotSent}
+		return Verdict{Kind: Failed, Class: verdict.Transient, Reason: ReasonNotSent}
 	case ev.Refused && !ev.Head:
-		return Verdict{Kind: Failed, Class: ClassTransient, Reason: ReasonRefused}
+		return Verdict{Kind: Failed, Class: verdict.Transient, Reason: ReasonRefused}
 	case !ev.Head, ev.Status < 200:
 		return Verdict{Reason: ReasonNoHead}
 	}
@@ -42,18 +45,18 @@ func judge(ev Evidence, f Facts, op Opinion) Verdict {
 }
 
 // judgeOpinion is row 4. It reports false if the rule has no opinion.
-func judgeOpinion(ev Evidence, f Facts, op Opinion) (Verdict, bool) {
+func judgeOpinion(ev Evidence, f Facts, op verdict.Opinion) (Verdict, bool) {
 	switch op.Kind {
-	case OpinionNone:
+	case verdict.OpinionNone:
 		return Verdict{}, false
-	case OpinionApplied:
+	case verdict.OpinionApplied:
 		return success(ev, f, ReasonRule+op.Reason), true
-	case OpinionFailed:
-		if !op.Class.failure() {
+	case verdict.OpinionFailed:
+		if !slices.Contains(verdict.Failures(), op.Class) {
 			return Verdict{Reason: ReasonNoClass}, true
 		}
 		return Verdict{Kind: Failed, Class: op.Class, Reason: ReasonRule + op.Reason}, true
-	case OpinionUncertain:
+	case verdict.OpinionUncertain:
 		return Verdict{Reason: ReasonRule + op.Reason}, true
 	}
 	return Verdict{Reason: ReasonUnknownOpinion}, true
@@ -84,39 +87,12 @@ func success(ev Evidence, f Facts, reason string) Verdict {
 	return Verdict{Kind: Committed, Reason: reason + ReasonCut}
 }
 
-// Opinion is what the rule of an operation says of an answer with a complete
-// head. It is asked before the default table, and never about a dispatch that has
-// no complete head.
-type Opinion struct {
-	Kind OpinionKind
-	// Class is required for OpinionFailed; without one of the four classes of
-	// failure the verdict is uncertain.
-	Class Class
-	// Reason says which condition it was, for people.
-	Reason string
-}
-
-// OpinionKind is what a rule says. The zero value is no opinion; an unknown one is
-// judged uncertain.
-type OpinionKind uint8
-
-const (
-	// OpinionNone: no condition hit; the default table decides.
-	OpinionNone OpinionKind = iota
-	// OpinionApplied: success.
-	OpinionApplied
-	// OpinionFailed: a definite failure, of Opinion.Class.
-	OpinionFailed
-	// OpinionUncertain: a condition says so, or failed to evaluate.
-	OpinionUncertain
-)
-
 // Verdict says what one dispatch came to. The zero value is uncertain.
 type Verdict struct {
 	Kind VerdictKind
 	// Class says who can act on it. Failed has one of the four classes of failure, Uncertain
-	// ClassIndeterminate, others none.
-	Class Class
+	// verdict.Indeterminate, others none.
+	Class verdict.Class
 	// Reason says why, for people.
 	Reason string
 	// RetryAfter is how long the upstream asked to wait, 0 if it did not.
@@ -158,33 +134,6 @@ func (k VerdictKind) String() string {
 // Success reports whether the mutation is known to have committed.
 func (k VerdictKind) Success() bool { return k == Applied || k == Committed || k == TooLarge }
 
-// Class says who can do something about a failure. An unknown outcome is never
-// one of the first four: it must not be routed to automated repair.
-type Class string
-
-const (
-	// ClassTransient: the same request may do well later.
-	ClassTransient Class = "transient"
-	// ClassPermission: someone has to grant something.
-	ClassPermission Class = "permission"
-	// ClassPrecondition: the world is not as the request assumes.
-	ClassPrecondition Class = "precondition"
-	// ClassLogic: the request is wrong.
-	ClassLogic Class = "logic"
-	// ClassIndeterminate: the outcome is unknown.
-	ClassIndeterminate Class = "indeterminate"
-)
-
-// failure reports whether c is a class of a definite failure.
-func (c Class) failure() bool {
-	switch c {
-	case ClassTransient, ClassPermission, ClassPrecondition, ClassLogic:
-		return true
-	case ClassIndeterminate:
-	}
-	return false
-}
-
 // Reasons of verdicts. ReasonRule is followed by the rule's own words, ReasonCut
 // and ReasonTooLarge follow the reason of a success.
 const (
@@ -215,7 +164,7 @@ const (
 type statusRule struct {
 	statuses  []int
 	kind      VerdictKind
-	class     Class
+	class     verdict.Class
 	notDelete bool // on DELETE the row says nothing: uncertain
 	reason    string
 }
@@ -225,15 +174,15 @@ type statusRule struct {
 // write.
 var statusRules = []statusRule{
 	{statuses: []int{200, 201, 202, 204, 303}, kind: Applied, reason: ReasonSuccess},
-	{statuses: []int{307, 308}, kind: Failed, class: ClassLogic, reason: ReasonRedirect},
-	{statuses: []int{401, 403, 407}, kind: Failed, class: ClassPermission, reason: ReasonPermission},
-	{statuses: []int{402, 422}, kind: Failed, class: ClassPrecondition, reason: ReasonPrecondition},
-	{statuses: []int{404, 410}, kind: Failed, class: ClassPrecondition, notDelete: true, reason: ReasonPrecondition},
+	{statuses: []int{307, 308}, kind: Failed, class: verdict.Logic, reason: ReasonRedirect},
+	{statuses: []int{401, 403, 407}, kind: Failed, class: verdict.Permission, reason: ReasonPermission},
+	{statuses: []int{402, 422}, kind: Failed, class: verdict.Precondition, reason: ReasonPrecondition},
+	{statuses: []int{404, 410}, kind: Failed, class: verdict.Precondition, notDelete: true, reason: ReasonPrecondition},
 	{
 		statuses: []int{400, 405, 406, 411, 413, 414, 415, 416, 417, 421, 424, 426, 428, 431, 451, 501, 505, 511},
-		kind:     Failed, class: ClassLogic, reason: ReasonLogic,
+		kind:     Failed, class: verdict.Logic, reason: ReasonLogic,
 	},
-	{statuses: []int{425, 429}, kind: Failed, class: ClassTransient, reason: ReasonBusy},
+	{statuses: []int{425, 429}, kind: Failed, class: verdict.Transient, reason: ReasonBusy},
 	{statuses: []int{408, 409, 412, 499}, kind: Uncertain, reason: ReasonAmbiguous},
 }
 

@@ -3,8 +3,11 @@ package upstream
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // defaults is docs/semantics.md §5 once more, status by status, for a whole answer
@@ -22,7 +25,9 @@ var defaults = func() map[int]Verdict {
 		}
 	}
 	uncertain := func(reason string) Verdict { return Verdict{Class: "indeterminate", Reason: reason} }
-	failed := func(class Class, reason string) Verdict { return Verdict{Kind: Failed, Class: class, Reason: reason} }
+	failed := func(class verdict.Class, reason string) Verdict {
+		return Verdict{Kind: Failed, Class: class, Reason: reason}
+	}
 
 	span(uncertain("no complete answer head was read after bytes had been sent"), -1, 199)
 	span(uncertain("a 2xx status that does not say what happened"), 200, 299)
@@ -51,7 +56,7 @@ func TestDefaultTable(t *testing.T) {
 			if method == "DELETE" && (status == 404 || status == 410) {
 				want = Verdict{Class: "indeterminate", Reason: "not found or gone, which may be this deletion's own work"}
 			}
-			if got := Judge(ev, Facts{Method: method}, Opinion{}); got != want {
+			if got := Judge(ev, Facts{Method: method}, verdict.Opinion{}); got != want {
 				t.Errorf("%s, %d:\n got %+v\nwant %+v", method, status, got, want)
 			}
 		}
@@ -79,7 +84,7 @@ func TestFactsChangeTheDefaultTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ev := Evidence{BytesWritten: 1, Head: true, Status: tc.status, BodyComplete: tc.whole}
-			if got := Judge(ev, tc.facts, Opinion{}); got != tc.want {
+			if got := Judge(ev, tc.facts, verdict.Opinion{}); got != tc.want {
 				t.Errorf("\n got %+v\nwant %+v", got, tc.want)
 			}
 		})
@@ -89,17 +94,17 @@ func TestFactsChangeTheDefaultTable(t *testing.T) {
 func TestOpinionsGoBeforeTheDefaultTable(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		opinion Opinion
+		opinion verdict.Opinion
 		want    Verdict
 	}{
-		"applied":                 {Opinion{Kind: OpinionApplied, Reason: "ok is true"}, Verdict{Kind: Applied, Reason: "by the rule: ok is true"}},
-		"failed":                  {Opinion{Kind: OpinionFailed, Class: "permission", Reason: "FORBIDDEN"}, Verdict{Kind: Failed, Class: "permission", Reason: "by the rule: FORBIDDEN"}},
-		"failed without a class":  {Opinion{Kind: OpinionFailed}, Verdict{Class: "indeterminate", Reason: "the rule says failed without a class of failure"}},
-		"failed, indeterminate":   {Opinion{Kind: OpinionFailed, Class: "indeterminate"}, Verdict{Class: "indeterminate", Reason: "the rule says failed without a class of failure"}},
-		"failed, unknown class":   {Opinion{Kind: OpinionFailed, Class: "cosmic"}, Verdict{Class: "indeterminate", Reason: "the rule says failed without a class of failure"}},
-		"uncertain":               {Opinion{Kind: OpinionUncertain, Reason: "the condition broke"}, Verdict{Class: "indeterminate", Reason: "by the rule: the condition broke"}},
-		"uncertain, with a class": {Opinion{Kind: OpinionUncertain, Class: "logic"}, Verdict{Class: "indeterminate", Reason: "by the rule: "}},
-		"unknown":                 {Opinion{Kind: 77}, Verdict{Class: "indeterminate", Reason: "the rule's opinion is unknown"}},
+		"applied":                 {verdict.Opinion{Kind: verdict.OpinionApplied, Reason: "ok is true"}, Verdict{Kind: Applied, Reason: "by the rule: ok is true"}},
+		"failed":                  {verdict.Opinion{Kind: verdict.OpinionFailed, Class: "permission", Reason: "FORBIDDEN"}, Verdict{Kind: Failed, Class: "permission", Reason: "by the rule: FORBIDDEN"}},
+		"failed without a class":  {verdict.Opinion{Kind: verdict.OpinionFailed}, Verdict{Class: "indeterminate", Reason: "the rule says failed without a class of failure"}},
+		"failed, indeterminate":   {verdict.Opinion{Kind: verdict.OpinionFailed, Class: "indeterminate"}, Verdict{Class: "indeterminate", Reason: "the rule says failed without a class of failure"}},
+		"failed, unknown class":   {verdict.Opinion{Kind: verdict.OpinionFailed, Class: "cosmic"}, Verdict{Class: "indeterminate", Reason: "the rule says failed without a class of failure"}},
+		"uncertain":               {verdict.Opinion{Kind: verdict.OpinionUncertain, Reason: "the condition broke"}, Verdict{Class: "indeterminate", Reason: "by the rule: the condition broke"}},
+		"uncertain, with a class": {verdict.Opinion{Kind: verdict.OpinionUncertain, Class: "logic"}, Verdict{Class: "indeterminate", Reason: "by the rule: "}},
+		"unknown":                 {verdict.Opinion{Kind: 77}, Verdict{Class: "indeterminate", Reason: "the rule's opinion is unknown"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +124,7 @@ func TestOpinionsGoBeforeTheDefaultTable(t *testing.T) {
 // method, facts and opinion.
 func TestFirstRowsAlwaysHold(t *testing.T) {
 	t.Parallel()
-	opinions := []Opinion{{}, {Kind: OpinionApplied}, {Kind: OpinionFailed, Class: ClassLogic}, {Kind: OpinionUncertain}, {Kind: 99}}
+	opinions := []verdict.Opinion{{}, {Kind: verdict.OpinionApplied}, {Kind: verdict.OpinionFailed, Class: verdict.Logic}, {Kind: verdict.OpinionUncertain}, {Kind: 99}}
 	bools := []bool{false, true}
 	for bits := range 1 << 7 {
 		bit := func(n int) bool { return bits>>n&1 == 1 }
@@ -151,7 +156,7 @@ func checkFirstRows(ev Evidence, v Verdict) error {
 	switch {
 	case v.Reason == "":
 		return fmt.Errorf("a verdict without a reason: %+v", v)
-	case (v.Kind == Uncertain) != (v.Class == ClassIndeterminate), v.Kind.Success() && v.Class != "", v.Kind == Failed && !v.Class.failure():
+	case (v.Kind == Uncertain) != (v.Class == verdict.Indeterminate), v.Kind.Success() && v.Class != "", v.Kind == Failed && !slices.Contains(verdict.Failures(), v.Class):
 		return fmt.Errorf("kind and class don't go together: %+v", v)
 	}
 	var want string
@@ -173,7 +178,7 @@ func checkFirstRows(ev Evidence, v Verdict) error {
 	if got := v.Kind.String() + ", " + v.Reason; got != want {
 		return fmt.Errorf("got %q, want %q", got, want)
 	}
-	if v.Kind == Failed && v.Class != ClassTransient {
+	if v.Kind == Failed && v.Class != verdict.Transient {
 		return fmt.Errorf("class %q, want transient", v.Class)
 	}
 	return nil
@@ -181,7 +186,7 @@ func checkFirstRows(ev Evidence, v Verdict) error {
 
 func TestZeroValuesAreUncertain(t *testing.T) {
 	t.Parallel()
-	if v := Judge(Evidence{}, Facts{}, Opinion{}); v.Kind != Uncertain || v.Class != ClassIndeterminate {
+	if v := Judge(Evidence{}, Facts{}, verdict.Opinion{}); v.Kind != Uncertain || v.Class != verdict.Indeterminate {
 		t.Errorf("verdict of nothing: %+v", v)
 	}
 	if k := new(Verdict).Kind; k != Uncertain {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"keep-proxy/internal/verdict"
 )
 
 // ledgerOf counts what an upstream has read, by the id that each request carries.
@@ -59,7 +61,7 @@ func TestEveryDispatchIsSentAtMostOnce(t *testing.T) {
 			kinds := map[VerdictKind]int{}
 			for id, ev := range claims {
 				n := counted.count[strconv.Itoa(id)]
-				kinds[Judge(ev, Facts{Method: "POST"}, Opinion{}).Kind]++
+				kinds[Judge(ev, Facts{Method: "POST"}, verdict.Opinion{}).Kind]++
 				if n > 1 {
 					t.Errorf("dispatch %d was sent %d times", id, n)
 				}

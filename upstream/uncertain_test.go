@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"keep-proxy/internal/clock"
+	"keep-proxy/internal/verdict"
 )
 
 // quick looks at a fake clock often. ResponseTimeout starts at a moment that an
@@ -47,7 +48,7 @@ func TestUpstreamThatBreaksOffLeavesTheOutcomeUncertain(t *testing.T) {
 					want.ErrorClass = c // a close with unread bytes is a reset, and either may be seen first
 				}
 				g.check(t, want)
-				if v := Judge(g.ev, Facts{Method: "POST"}, Opinion{Kind: OpinionApplied}); v.Kind != Uncertain || v.Reason != ReasonNoHead {
+				if v := Judge(g.ev, Facts{Method: "POST"}, verdict.Opinion{Kind: verdict.OpinionApplied}); v.Kind != Uncertain || v.Reason != ReasonNoHead {
 					t.Errorf("verdict %+v", v)
 				}
 				if n := u.conns.Load(); n != 1 {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"keep-proxy/internal/verdict"
 )
 
 // TLS reports nothing as written when its record went out in part, and over HTTP/2 others
@@ -75,7 +77,7 @@ func TestAnAnswerToNothingIsNoAnswer(t *testing.T) {
 			if g.ev.Head || !g.ev.NotSent || g.Status != 0 {
 				t.Errorf("%s", brief(g.ev))
 			}
-			if v := Judge(g.ev, Facts{Method: "POST"}, Opinion{}); v.Kind != Failed || v.Reason != ReasonNotSent {
+			if v := Judge(g.ev, Facts{Method: "POST"}, verdict.Opinion{}); v.Kind != Failed || v.Reason != ReasonNotSent {
 				t.Errorf("the verdict is %s, %s", v.Kind, v.Reason)
 			}
 		})

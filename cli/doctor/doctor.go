@@ -148,30 +148,13 @@ func (i Installation) space() Finding {
 	return sound(name, text)
 }
 
-// markFolder is the folder of the high-water file, for whose sync each commit waits. It is empty if the file is to be
-// elsewhere, and that folder isn't there yet.
-func (i Installation) markFolder() string {
-	if i.HighWaterFile == "" {
-		return i.Dir
-	}
-	dir := filepath.Dir(i.HighWaterFile)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return ""
-	}
-	return dir
-}
-
 // syncs measures what each mutation waits for. The fastest of a few is shown: others
 // may use the disk too.
 func (i Installation) syncs() Finding {
 	const name, tries = "syncing", 5
-	dir := i.markFolder()
-	if dir == "" {
-		return unknown(name, "the folder of "+i.HighWaterFile+" isn't there yet", "serve makes it; if it should be there, mount the volume")
-	}
-	f, err := os.CreateTemp(dir, ".doctor-*")
+	f, err := os.CreateTemp(i.Dir, ".doctor-*")
 	if err != nil {
-		return broken(name, err.Error(), "make "+dir+" writable")
+		return broken(name, err.Error(), "make "+i.Dir+" writable")
 	}
 	defer func() { _ = errors.Join(f.Close(), os.Remove(f.Name())) }()
 	var best time.Duration
@@ -185,7 +168,7 @@ func (i Installation) syncs() Finding {
 			best = took
 		}
 	}
-	return sound(name, fmt.Sprintf("one takes %s in %s; a mutation waits for two", best.Round(time.Microsecond), dir))
+	return sound(name, fmt.Sprintf("one takes %s in %s; a mutation waits for two", best.Round(time.Microsecond), i.Dir))
 }
 
 // identity and mark are what finds a missing and an older ledger.
@@ -206,7 +189,7 @@ func (i Installation) mark() Finding {
 	if rel, err := filepath.Rel(i.Dir, i.HighWaterFile); err == nil && filepath.IsLocal(rel) {
 		return advice(name, i.HighWaterFile+" is in the data folder and is restored together with it", "put it on another volume")
 	}
-	if kind, bad, err := fileSystem(i.markFolder()); err == nil && bad {
+	if kind, bad, err := fileSystem(filepath.Dir(i.HighWaterFile)); err == nil && bad {
 		return broken(name, i.HighWaterFile+" is on "+kind+", which"+keepsNothing, "put it on another local disk")
 	}
 	return sound(name, i.HighWaterFile)

@@ -20,7 +20,7 @@ import (
 func newLedger() *cobra.Command {
 	return group("ledger", "Make, verify and back up the ledger",
 		newLedgerInit(), newLedgerVerify("Check every record, event and checksum; exit 1 if anything is wrong"),
-		newLedgerBackup(), newLedgerAcceptLoss(), newLedgerConfirm())
+		newLedgerBackup(), newLedgerRebuild(), newLedgerAcceptLoss(), newLedgerConfirm())
 }
 
 // newAudit makes the commands that show what the ledger has kept, and that it is whole.
@@ -47,6 +47,19 @@ func newLedgerInit() *cobra.Command {
 		id, err := badgerstore.Init(storeConfig(cmd, c))
 		return map[string]string{"id": id, "dir": app.LedgerDir(c)}, err
 	}, func(p *page, made map[string]string) { p.sayf("%s", made["id"]) })
+}
+
+func newLedgerRebuild() *cobra.Command {
+	return configured(&cobra.Command{
+		Use:   "rebuild",
+		Short: "Copy the records into a fresh table, and make the indexes anew",
+		Long: "For a ledger that opens, and whose indexes ledger verify finds wrong. The proxy must be stopped, and\n" +
+			"the disk needs as much space again as the ledger's data/ takes.",
+	}, func(cmd *cobra.Command, c config.Config, _ []string) (badgerstore.Report, error) {
+		p := newProgress(cmd.ErrOrStderr())
+		defer p.end()
+		return badgerstore.Rebuild(cmd.Context(), storeConfig(cmd, c), func(values int) { p.step("copied", int64(values), 0) })
+	}, func(p *page, r badgerstore.Report) { p.sayf("Rebuilt ledger %s: %d records.", r.ID, r.Records()) })
 }
 
 func newLedgerAcceptLoss() *cobra.Command {

@@ -35,10 +35,10 @@ var commandsFor = strings.NewReplacer(
 var (
 	namedCommand = regexp.MustCompile(`(?:\bby process \d+ \()?` +
 		`\b(?:start (?:it|one) with keep-proxy serve|keep-proxy (?:audit export|check|health|pause|resolve|resume|status|` +
-		`ledger (?:accept-loss|backup|confirm|verify)|items (?:done|new-attempt|reopen|skip)|obligations (?:run|waive)|runs end|` +
+		`ledger (?:accept-loss|backup|confirm|rebuild|verify)|items (?:done|new-attempt|reopen|skip)|obligations (?:run|waive)|runs end|` +
 		`(?:items|mutations|obligations|runs) (?:list|show)))\b` +
 		`(?: --(?:config|data-dir|admin)\b)?`)
-	localCommand = regexp.MustCompile(`keep-proxy (?:check|serve|ledger accept-loss)$`)
+	localCommand = regexp.MustCompile(`keep-proxy (?:check|serve|ledger (?:accept-loss|rebuild))$`)
 )
 
 // again is the flags by which another command finds the ledger of this one, with a space

@@ -146,7 +146,23 @@ func (l *Loss) file(path, id, to string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, l.tear(durable, now), 0o600) //nolint:gosec // The folder is the caller's own.
+	return writeSparse(to, l.tear(durable, now))
+}
+
+// writeSparse leaves holes where content has pages of zeros.
+func writeSparse(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // The folder is the caller's own.
+	if err != nil {
+		return err
+	}
+	err = f.Truncate(int64(len(content)))
+	var zeros [pageSize]byte
+	for at := 0; err == nil && at < len(content); at += pageSize {
+		if p := content[at:min(at+pageSize, len(content))]; !bytes.Equal(p, zeros[:len(p)]) {
+			_, err = f.WriteAt(p, int64(at))
+		}
+	}
+	return errors.Join(err, f.Close())
 }
 
 // tear mixes pages of two contents, and sectors of some pages.

@@ -17,8 +17,8 @@ const (
 	OpRename Op = "rename"
 	// OpCommit begins to make a transaction durable.
 	OpCommit Op = "commit"
-	// OpPutBack puts a transaction back that a file has lost.
-	OpPutBack Op = "putback"
+	// OpFold commits a batch of a fold.
+	OpFold Op = "fold"
 )
 
 // Step is one step on the way to durability: something that a crash comes before or after.

@@ -11,6 +11,7 @@ import (
 
 	badger "github.com/dgraph-io/badger/v4"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -43,16 +44,14 @@ const WhatAcceptLoss = "accept_loss"
 // lossBatch is how many records one command marks at most.
 const lossBatch = 100
 
-// AcceptLoss goes on deliberately with a ledger that Open refuses as missing,
-// damaged or shortened, where Badger can still read it. What was active may have
-// gone on in the part that is lost, so all of it waits for a person or for
-// recovery: dispatches in flight have lost their owner, runs that weren't over are
-// paused:attention, and every item that isn't done or skipped needs attention. An
-// event says who accepted and why, and the high-water file begins anew.
+// AcceptLoss goes on deliberately with a ledger that Open refuses as missing, damaged or shortened. Badger must
+// still be able to read what is left. What was active may have gone on in the part that is lost. So all of it waits
+// for a person or for recovery. Dispatches in flight have lost their owner. Runs that weren't over are
+// paused:attention. Every item that isn't done or skipped needs attention. An event says who accepted and why, and
+// log and witness begin anew.
 //
-// What was begun only in the part that is lost leaves no trace: its items can't be
-// marked. A gap (ledger.Gap) has what would be sent asked about first, until it is
-// confirmed. Of a missing ledger nothing is left at all; a new one is made, under
+// What began in the lost part leaves no trace, so its items can't be marked. Because of a gap (ledger.Gap) what
+// would be sent is asked about first, until it is confirmed. For a missing ledger a new one is made, under
 // Config.ID if that is set.
 func AcceptLoss(ctx context.Context, c Config, reason, actor string) (Loss, error) {
 	if strings.TrimSpace(reason) == "" || strings.TrimSpace(actor) == "" {
@@ -141,7 +140,7 @@ func startAnew(c Config) (err error) {
 	if err := writeSynced(c.acceptingPath(), []byte(id)); err != nil {
 		return err
 	}
-	for _, path := range []string{c.highWaterPath(), c.identityPath()} {
+	for _, path := range []string{c.logPath(), c.identityPath()} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -162,7 +161,13 @@ func (s *Store) acceptLoss(ctx context.Context, loss *Loss, reason, actor string
 	}
 	var runs, items [][32]byte
 	err = s.snapshot(func(src snapshot) error {
-		src.each([]byte{xRunActive}, func(k []byte) bool { runs = append(runs, markName(k)); return true })
+		active, err := src.keys([]byte{xRunActive})
+		if err != nil {
+			return err
+		}
+		for _, k := range active {
+			runs = append(runs, markName(k))
+		}
 		src.each([]byte{kItem}, func(k []byte) bool { items = append(items, markName(k)); return true })
 		return nil
 	})
@@ -195,8 +200,7 @@ func (s *Store) acceptLoss(ctx context.Context, loss *Loss, reason, actor string
 	return errors.Join(os.Remove(s.config.acceptingPath()), syncDir(s.config.Dir))
 }
 
-// gapOf is the gap that the loss leaves: since the last event if only the end is gone,
-// else of all times.
+// gapOf is the gap of the loss. It begins with the last event if only the end is gone, else it has no beginning.
 func (s *Store) gapOf(loss *Loss) (gap ledger.Gap, err error) {
 	gap = ledger.Gap{Until: s.now(), Cause: ledger.GapLoss}
 	if loss.New || !loss.ended || !s.left.whole {
@@ -242,7 +246,7 @@ func (s *Store) noteLoss(ctx context.Context, loss Loss, reason, actor string) e
 	})
 }
 
-// acceptingPath marks a ledger of which a part is marked only.
+// acceptingPath marks a ledger while a loss is being accepted.
 func (c Config) acceptingPath() string { return filepath.Join(c.Dir, "ledger.accepting") }
 
 // canRebuild says whether ledger.id can be made anew from the data.
@@ -252,8 +256,8 @@ func canRebuild(err error) bool {
 
 // rebuildIdentity writes ledger.id from what the data say.
 func (s *Store) rebuildIdentity() error {
-	return s.db.View(func(txn *badger.Txn) error {
-		content, err := snapshot{txn}.get(metaKey)
+	return s.view(func(src snapshot) error {
+		content, err := src.get(metaKey)
 		if err != nil {
 			return required(err, "its identity")
 		}
@@ -267,96 +271,98 @@ func (s *Store) rebuildIdentity() error {
 	})
 }
 
-// loadLeft takes as the tip whatever is left. The chains go on behind it; a new
-// baseline says that nothing leads up to there.
-func (s *Store) loadLeft(src snapshot) (err error) {
-	if s.tip, err = findTip(src); err != nil {
+// recoverLeft takes what is left as the end, and folds what the log has after that. A new baseline says that
+// nothing leads up to there.
+func (s *Store) recoverLeft() error {
+	if err := s.view(func(src snapshot) (err error) {
+		s.tip, err = findTip(src)
+		return err
+	}); err != nil {
 		return err
 	}
-	r := newEvents(src)
-	defer r.close()
-	// The last commit may follow others whose events are missing. Their numbers are taken: what
-	// is left may name them.
-	switch e, err := r.last(); {
-	case err == nil && e.Seq >= s.tip.Seq:
-		s.tip.Seq, s.tip.Hash = e.Seq, e.hash
-	case err != nil && !errors.Is(err, ledger.ErrNotFound):
-		return err
+	s.foldedTip = s.tip
+	if s.log == nil || s.log.First() > s.tip.Commit+1 || s.log.Last().Number <= s.tip.Commit {
+		return nil // What is behind a hole was decided on what the hole held.
 	}
-	if k := src.last([]byte{kCheckpoint}); k != nil {
-		if s.checkpoint, err = readCheckpoint(src, k); err != nil {
-			return err
-		}
+	r, err := s.readRun()
+	if err != nil {
+		return nil //nolint:nilerr // It isn't the log of what is left.
 	}
-	s.written = s.checkpoint.Bytes
-	return nil
+	return s.foldRun(r)
 }
 
-// isWhole reports whether nothing is missing before the end. Open takes the first commit
-// that is missing for the end, so that a hole further back looks like an early end to it.
+// isWhole reports whether nothing is missing before the end.
 func isWhole(src snapshot, end tip) bool {
 	lost, err := readLost(src)
 	if err != nil {
 		return false
 	}
-	_, from, err := verifyCheckpoints(src)
+	base, err := readBaseline(src)
 	if err != nil {
 		return false
 	}
-	reached, err := walkCommits(src, from.Before)
-	if err != nil || reached != end {
+	if folded, newest, err := readFolds(src, base); err != nil || folded != end || newest != end {
 		return false
 	}
 	v := &verifier{ctx: context.Background(), src: src, report: &Report{Events: end.Seq}, recordsOnly: true, lost: lost}
 	return v.all(end) == nil
 }
 
-// findTip looks for the greatest commit among all that are left.
+// findTip looks for the end of the newest fold of which something is left. It also looks for events behind that:
+// their numbers are taken, since what is left may name them.
 func findTip(src snapshot) (last tip, err error) {
-	src.each([]byte{kCommit}, func(k []byte) bool {
+	src.each([]byte{kFold}, func(k []byte) bool {
 		var content []byte
 		if content, err = src.get(k); err != nil {
 			return false
 		}
-		var c storedCommit
-		if err = decode(k, content, &c); err != nil {
-			return false
+		var r foldRecord
+		if err = decode(k, content, &r); err == nil && r.Tip.Commit > last.Commit {
+			last = r.Tip
 		}
-		if c.Tip.Commit > last.Commit {
-			last = c.Tip
-		}
-		return true
+		return err == nil
 	})
-	if err == nil && last.Commit == 0 {
-		err = fmt.Errorf("%w: it has no commit", ledger.ErrDamaged)
+	if err != nil {
+		return last, err
 	}
-	return last, err
+	r := newEvents(src)
+	defer r.close()
+	switch e, err := r.last(); {
+	case err == nil && e.Seq >= last.Seq:
+		last.Seq, last.Hash = e.Seq, e.hash
+	case err != nil && !errors.Is(err, ledger.ErrNotFound):
+		return last, err
+	}
+	return last, nil
 }
 
-// beginAccepting puts a new high-water file and a new baseline in place. Until the
-// marking is over, ledger.accepting keeps the ledger from opening. The journal of before is
-// gone then: its commits are never put back over what follows.
+// beginAccepting puts a new log and a new baseline in place. Until the marking is over, ledger.accepting
+// keeps the ledger from opening.
 func (s *Store) beginAccepting() error {
 	if err := writeSynced(s.config.acceptingPath(), []byte(s.ID())); err != nil {
 		return err
 	}
-	// Nor are those of one that couldn't be moved. It goes first, as it may be the same one
-	// under another name.
-	if err := removeIfThere(s.config.insidePath()); err != nil {
-		return err
-	}
-	if err := createHighWater(s.config, s.ID(), s.checkpoint.Epoch, s.tip); err != nil {
-		return err
-	}
-	return s.db.Update(func(txn *badger.Txn) (err error) {
-		src := snapshot{txn}
+	if err := s.db.Update(func(txn *badger.Txn) (err error) {
+		src := snapshot{txn: txn}
 		if s.lost, err = findLost(src, s.tip); err != nil {
 			return err
 		}
-		l := newLayer(src)
-		base := baseline{Checkpoint: s.checkpoint.Number + 1, Before: s.tip}
-		return errors.Join(l.putValue(baselineKey, base), l.putValue(lostKey, s.lost), l.apply(txn))
-	})
+		l := newWrites(txn)
+		return errors.Join(l.putValue(baselineKey, s.tip), l.putValue(lostKey, s.lost), l.apply(txn))
+	}); err != nil {
+		return err
+	}
+	if s.log != nil {
+		if err := s.log.Close(); err != nil {
+			return err
+		}
+	}
+	err := createLog(s.config, s.tip.Commit)
+	if err == nil {
+		s.log, err = openLog(s.config)
+	}
+	s.foldedTip = s.tip
+	return err
 }
 
 // markAll marks names by commands of a bounded size: of fewer where the records are long.
@@ -410,7 +416,7 @@ func (t *tx) pauseRun(name [32]byte) (bool, error) {
 		return false, err
 	}
 	r.Version++
-	r.State, r.Class, r.Reason = ledger.RunPausedAttention, ledger.ClassIndeterminate, ledger.ReasonLoss
+	r.State, r.Class, r.Reason = ledger.RunPausedAttention, verdict.Indeterminate, ledger.ReasonLoss
 	r.EndedAt = t.store.now()
 	return true, t.PutRun(r)
 }
@@ -427,7 +433,7 @@ func (t *tx) holdItem(name [32]byte) (bool, error) {
 	case ledger.ItemOpen, ledger.ItemFailed:
 	}
 	i.Version++
-	// What it failed by is not what it waits for: only a confirmation or a decision on it lets it in.
+	// It no longer waits for its old cause: only a confirmation or a decision on it lets it in.
 	i.State, i.Reason, i.Cause, i.ActiveRun = ledger.ItemNeedsAttention, ledger.ReasonLoss, "", ""
 	i.UpdatedAt = t.store.now()
 	return true, t.PutItem(i)

@@ -40,7 +40,7 @@ func shortened(t *testing.T) (Config, *ledger.Mutation) {
 	c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
 	s := mustOpenOnly(t, c)
 	m := active(t, s)
-	allGiven(t, s)
+	emptied(t, s)
 	older := copyFolder(t, c.Dir)
 	fill(t, s, 0, 3, 10)
 	if err := s.Close(); err != nil {
@@ -114,9 +114,9 @@ func TestAcceptLossOfOtherLedgers(t *testing.T) {
 			t.Helper()
 			remove(t, c.Dir, "ledger.id")
 		}, nil, false},
-		{"without a high-water file", func(t *testing.T, c *Config) {
+		{"without a log", func(t *testing.T, c *Config) {
 			t.Helper()
-			remove(t, c.Dir, "highwater")
+			remove(t, c.Dir, "log")
 		}, nil, false},
 		{"cut short while accepting", func(t *testing.T, c *Config) {
 			t.Helper()
@@ -188,29 +188,28 @@ func TestBackupIsAWholeLedger(t *testing.T) {
 }
 
 // What can't be read now may hold what was acknowledged: it isn't replaced, and nobody is told to give all up.
-func TestAnUnreadableJournalIsNoLossToAccept(t *testing.T) {
+func TestAnUnreadableLogIsNoLossToAccept(t *testing.T) {
 	t.Parallel()
-	c, elsewhere := testConfig(t.TempDir()), t.TempDir()
-	c.HighWaterFile = filepath.Join(elsewhere, "highwater")
+	c := testConfig(t.TempDir())
 	s := mustOpenOnly(t, c)
 	keys := fill(t, s, 0, 3, 10)
-	// The last ones are in the journal alone.
+	// The last ones are in the log alone.
 	crashed := c
-	crashed.Dir, crashed.HighWaterFile = copyFolder(t, c.Dir), filepath.Join(copyFolder(t, elsewhere), "highwater")
+	crashed.Dir = copyFolder(t, c.Dir)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	remove(t, crashed.Dir, "ledger.id")
-	away := crashed.HighWaterFile + ".away"
-	if err := errors.Join(os.Rename(crashed.HighWaterFile, away), os.Symlink(crashed.HighWaterFile, crashed.HighWaterFile)); err != nil {
+	away := crashed.logPath() + ".away"
+	if err := errors.Join(os.Rename(crashed.logPath(), away), os.Symlink(crashed.logPath(), crashed.logPath())); err != nil {
 		t.Fatal(err)
 	}
 	_, err := AcceptLoss(t.Context(), crashed, "a drill", "ada")
 	if !errors.Is(err, unix.ELOOP) || strings.Contains(err.Error(), "move the folder") {
-		t.Fatalf("with a journal that can't be read: %v", err)
+		t.Fatalf("with a log that can't be read: %v", err)
 	}
 	// Its id was made anew by then.
-	swap(t, away, crashed.HighWaterFile)
+	swap(t, away, crashed.logPath())
 	if err := refusesOrKeeps(t, crashed, keys); err != nil {
 		t.Error(err)
 	}

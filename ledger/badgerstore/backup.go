@@ -1,13 +1,13 @@
 package badgerstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	badger "github.com/dgraph-io/badger/v4"
@@ -18,12 +18,11 @@ import (
 // backupBatch is how many bytes of a backup share one transaction.
 const backupBatch = fullBatch
 
-// copyHeadroom is what the engine of a copy may take of the disk between two looks at it, in bytes: for
-// memory tables that are written out, and for the newest level while it is merged.
+// copyHeadroom is how many bytes of disk a copy's Badger may take between two looks at the free space. It writes
+// out its memtables then, and merges its newest level.
 const copyHeadroom = 10 * memTableSize
 
-// copyingPath marks a copy that isn't finished. It is no first start that may be made anew: it has the
-// id of a ledger that is in use.
+// copyingPath marks a copy that isn't finished. A start refuses it: it has the id of a ledger that is in use.
 func (c Config) copyingPath() string { return filepath.Join(c.Dir, "ledger.copying") }
 
 // unfinishedCopy refuses a folder that is one.
@@ -31,8 +30,8 @@ func unfinishedCopy(c Config) error {
 	return fmt.Errorf("%w: folder %s is a copy of a ledger that was cut short: it may be removed, and can't be used", ledger.ErrNotAllowed, c.Dir)
 }
 
-// RemoveCopy removes the folder parent, which holds a copy of a ledger in its folder name, unless somebody
-// uses that: then it is ledger.ErrLocked.
+// RemoveCopy removes the folder parent, whose folder name holds a copy of a ledger. If somebody uses the copy,
+// nothing is removed: ledger.ErrLocked.
 func RemoveCopy(parent, name string) (err error) {
 	dir := filepath.Join(parent, name)
 	there, err := exists(dir)
@@ -49,14 +48,13 @@ func RemoveCopy(parent, name string) (err error) {
 	return os.RemoveAll(parent)
 }
 
-// Backup writes a consistent copy of an open ledger into the folder dir, which must
-// be absent or empty. The copy is a whole ledger with the same id, and holds every
-// command that was acknowledged before Backup was called. To restore it, stop the
-// proxy, put the copy in the place of the ledger's folder and start with serve
-// --restored SINCE: a high-water file that is kept elsewhere refuses it until then.
+// Backup writes a consistent copy of an open ledger into the folder dir, which must be absent or empty. The copy is
+// a whole ledger with the same id. It holds every command that was acknowledged before Backup was called. To
+// restore it, stop the proxy and put the copy in the place of the ledger's folder. Then start with serve --restored
+// SINCE: a witness refuses it until then.
 //
-// It gives up with ledger.ErrLowSpace where the copy would leave too little of its disk: the engine of
-// the copy writes through memory maps as that of the ledger does, so that a full disk would end both.
+// It gives up with ledger.ErrLowSpace where the copy would leave too little of its disk. The copy's Badger writes
+// through memory maps, as the ledger's does: a full disk would end both.
 func (s *Store) Backup(ctx context.Context, dir string, progress Progress) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -79,7 +77,7 @@ func (s *Store) Backup(ctx context.Context, dir string, progress Progress) error
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	if err := errors.Join(createHighWater(c, s.ID(), s.process.ID, last),
+	if err := errors.Join(createLog(c, last.Commit),
 		writeSynced(c.identityPath(), s.identity.text()),
 		syncDir(c.bodiesDir()), os.Remove(c.copyingPath()), syncDir(dir)); err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -92,46 +90,51 @@ func (s *Store) copyEngine(ctx context.Context, c Config, progress Progress) (la
 	if err := s.space.roomForCopy(c.Dir, 0); err != nil {
 		return last, err
 	}
-	var failed atomic.Pointer[error]
-	log := engineLog{log: c.Logger, failed: func(err error) { failed.CompareAndSwap(nil, &err) }, left: new(atomic.Bool)}
-	db, err := openEngine(engineOptions(c.dataDir(), c.Logger).WithLogger(log))
+	var failure engineFailure
+	db, err := openEngine(engineOptions(c.dataDir(), c.Logger).WithLogger(engineLog{log: c.Logger, failure: &failure}))
 	if err != nil {
 		return last, err
 	}
 	defer func() {
-		// Its folder will be removed, so that it tries in vain for as long as the process lives.
-		left, late := c.closeEngine(db)
-		log.left.Store(left)
-		err = errors.Join(err, late)
-		if f := failed.Load(); f != nil {
-			err = errors.Join(err, *f)
-		}
+		// Its folder will be removed. If it is left open, it tries in vain, and nobody needs to hear of that.
+		left, late := c.closeEngine(db, nil)
+		failure.left.Store(left)
+		err = errors.Join(err, late, failure.err())
 	}()
-	err = s.snapshot(func(src snapshot) error {
-		_, from, err := verifyCheckpoints(src)
+	err = s.snapshotAt(func(src snapshot, end tip) error {
+		last = end
+		return s.copyValues(ctx, src, c, db, progress)
+	})
+	if err != nil {
+		return last, err
+	}
+	return last, db.Update(func(txn *badger.Txn) error {
+		src := snapshot{txn: txn}
+		base, err := readBaseline(src)
 		if err != nil {
 			return err
 		}
-		if last, err = walkCommits(src, from.Before); err != nil {
+		folded, _, err := readFolds(src, base)
+		if err != nil || folded.Commit == last.Commit {
 			return err
 		}
-		return s.copyValues(ctx, src, c, db, progress)
+		l := newWrites(txn)
+		return errors.Join(l.putValue(foldKey(last.Commit, 0), foldRecord{First: folded.Commit + 1, Tip: last, Parts: 1}), l.apply(txn))
 	})
-	return last, err
 }
 
 func (s *Store) copyValues(ctx context.Context, src snapshot, c Config, db *badger.DB, progress Progress) error {
-	it := src.txn.NewIterator(badger.IteratorOptions{})
-	defer it.Close()
-	to := newLayer(snapshot{})
+	at := src.cursor(nil, false)
+	defer at.close()
+	to := newWrites(nil)
 	flush := func() error {
-		defer func() { to = newLayer(snapshot{}) }()
+		defer func() { to = newWrites(nil) }()
 		return db.Update(to.apply)
 	}
 	n := 0
-	for it.Rewind(); it.Valid(); it.Next() {
-		k := it.Item().KeyCopy(nil)
-		v, err := it.Item().ValueCopy(nil)
+	for at.seek(nil); at.valid(); at.next() {
+		k := bytes.Clone(at.key())
+		v, err := at.sealed()
 		if err != nil {
 			return err
 		}
@@ -144,7 +147,7 @@ func (s *Store) copyValues(ctx context.Context, src snapshot, c Config, db *badg
 				return err
 			}
 		}
-		to.set(k, v)
+		to.set(k, v, nil)
 		if n++; n%progressEvery == 0 && progress != nil {
 			progress(n)
 		}

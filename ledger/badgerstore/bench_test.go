@@ -48,7 +48,7 @@ func mutate(l *ledger.Ledger, n uint64) error {
 	}
 	d := *got.Dispatch
 	d.Verdict, d.Ended, d.Status, d.Head, d.BodyComplete = ledger.VerdictApplied, d.Started, 200, true, true
-	ended, err := l.Finish(context.Background(), ledger.Finish{
+	ended, err := l.EndDispatch(context.Background(), ledger.EndDispatch{
 		Key: c.Key, Dispatch: d, Result: &ledger.Result{Status: 200, Body: c.Record.Request.Body}, Body: c.Body,
 	})
 	if err == nil {

@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-
-	badger "github.com/dgraph-io/badger/v4"
 
 	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
@@ -31,14 +28,8 @@ type bodyHead struct {
 	Lost bool `cbor:"4,keyasint,omitempty"`
 }
 
-// pendingBody marks an upload that no record names yet; Sum is set once it is whole.
-type pendingBody struct {
-	Whole bool     `cbor:"1,keyasint"`
-	Sum   [32]byte `cbor:"2,keyasint"`
-}
-
-// WriteBody implements ledger.Store. Short content is stored as a value, longer
-// content as a file; a read error or a dead ctx leaves nothing behind.
+// WriteBody implements ledger.Store. Short content is stored as a value, longer content as a file. A read error or
+// a dead ctx leaves nothing behind.
 func (s *Store) WriteBody(ctx context.Context, content io.Reader) (ledger.Body, error) {
 	short := make([]byte, ledger.InlineBody+1)
 	n, err := io.ReadFull(content, short)
@@ -65,7 +56,7 @@ func (s *Store) writeFile(ctx context.Context, content io.Reader) (ledger.Body, 
 	body, err := f.keep(ctx)
 	if err == nil && !f.held {
 		// Others name it already. Nobody holds the spool until this one does, too.
-		s.pending.add(body.SHA256, s.pending.begin())
+		s.pending.add(body.SHA256)
 	}
 	return body, err
 }
@@ -84,30 +75,25 @@ func (r stopping) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// writeInline stores short content under its digest, marked as pending.
+// writeInline stores short content under its digest. SweepBodies removes it if no record names it.
 func (s *Store) writeInline(ctx context.Context, content []byte) (ledger.Body, error) {
 	if err := s.space.checkBody(); err != nil {
 		return ledger.Body{}, err
 	}
 	sum := sum256(content)
 	name := hex.EncodeToString(sum[:])
-	number := s.pending.begin()
 	err := s.do(ctx, func(t *tx) error {
 		sk := key(kBody, sum[:])
 		_, known, err := bodyAt(t.layer, sum[:])
 		if err != nil {
 			return err
 		}
-		// Also if it is known: whoever names it must not find it swept. The mark of one who
-		// has written it before is the one that goes once it is named.
-		if _, awaited := s.pending.upload(name); !known || !awaited {
-			t.uploaded = append(t.uploaded, upload{name, number})
-		}
+		// Also if it is known: whoever names it must not find it swept.
+		t.uploaded = append(t.uploaded, name)
 		if known {
 			return nil
 		}
-		return errors.Join(t.layer.putValue(sk, &bodyHead{Size: int64(len(content)), Inline: content}),
-			t.layer.putValue(numbered(kPending, number), pendingBody{Whole: true, Sum: sum}))
+		return t.layer.putValue(sk, &bodyHead{Size: int64(len(content)), Inline: content})
 	})
 	pointBodyDone.Pass()
 	if err != nil {
@@ -116,14 +102,8 @@ func (s *Store) writeInline(ctx context.Context, content []byte) (ledger.Body, e
 	return ledger.Body{SHA256: name, Size: int64(len(content))}, nil
 }
 
-// upload is a body that became whole.
-type upload struct {
-	sha256 string
-	number uint64
-}
-
-// requireBody refuses a record whose long body was never written. A file that no
-// record named before gets its value here, in the transaction of the first that does.
+// requireBody refuses a record whose long body was never written. A file gets its value here, with the first record
+// that names it.
 func (t *tx) requireBody(b ledger.Body) error {
 	sum, err := bodySum(b)
 	if err != nil {
@@ -144,8 +124,7 @@ func (t *tx) requireBody(b ledger.Body) error {
 	return t.layer.putValue(key(kBody, sum), &bodyHead{Size: size, File: true})
 }
 
-// bodyAt returns what is stored under the digest, and whether the content can be
-// had: one that was lost is to be written anew.
+// bodyAt returns what is stored under the digest, and whether that can be had. Lost content is written anew.
 func bodyAt(src source, sum []byte) (h bodyHead, known bool, err error) {
 	sk := key(kBody, sum)
 	content, err := src.get(sk)
@@ -166,52 +145,15 @@ func bodySum(b ledger.Body) ([]byte, error) {
 	return sum, nil
 }
 
-// sweep removes the uploads that no record names. It runs before the store takes
-// commands, one upload at a time.
-func (s *Store) sweep(ctx context.Context) error {
-	var uploads []uint64
-	err := s.snapshot(func(src snapshot) error {
-		src.each([]byte{kPending}, func(k []byte) bool {
-			uploads = append(uploads, binary.BigEndian.Uint64(k[1:]))
-			return true
-		})
-		return nil
-	})
-	for _, u := range uploads {
-		if err != nil {
-			break
-		}
-		err = s.do(ctx, func(t *tx) error { return t.sweepUpload(u) })
-	}
-	return err
-}
-
-func (t *tx) sweepUpload(upload uint64) error {
-	pk := numbered(kPending, upload)
-	content, err := t.layer.get(pk)
-	if err != nil {
-		return err
-	}
-	var p pendingBody
-	if err := decode(pk, content, &p); err != nil {
-		return err
-	}
-	if p.Whole {
-		t.layer.remove(key(kBody, p.Sum[:]))
-	}
-	t.layer.remove(pk)
-	return nil
-}
-
 // sweepFiles makes the folders of long bodies, or cleans them up after a process
 // before this one.
 func (s *Store) sweepFiles() error {
 	if err := makeBodyFolders(s.config); err != nil {
 		return err
 	}
-	return s.db.View(func(txn *badger.Txn) error {
+	return s.snapshot(func(src snapshot) error {
 		return sweepFiles(s.config, func(sum []byte) (bool, error) {
-			_, known, err := bodyAt(snapshot{txn}, sum)
+			_, known, err := bodyAt(src, sum)
 			return known, err
 		})
 	})

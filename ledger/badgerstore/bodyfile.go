@@ -14,10 +14,9 @@ import (
 	"keep-proxy/ledger"
 )
 
-// A long body is a file below bodies/, named by the digest of its content. It is
-// synced, and so is the folder, before a record that names it is written; the value
-// under its digest is written together with the first such record. Until then an
-// empty file of the same name in spool/ marks it, by which the next start removes it.
+// A long body is a file below bodies/, named by the digest of its content. The file and its folder are synced
+// before a record that names it is written. The value under its digest is written with the first such record. Until
+// then an empty file of the same name in spool/ marks it. By that mark the next start removes the body.
 
 func (c Config) bodiesDir() string { return filepath.Join(c.Dir, "bodies") }
 
@@ -28,8 +27,7 @@ func (c Config) bodyPath(sha256 string) string { return filepath.Join(c.bodiesDi
 
 func (c Config) bodyMark(sha256 string) string { return filepath.Join(c.spoolDir(), sha256) }
 
-// makeBodyFolders makes both folders, durably: a process before this one may have made
-// them and not come to the sync.
+// makeBodyFolders makes both folders and syncs them: an earlier process may have died before its sync.
 func makeBodyFolders(c Config) error {
 	for _, dir := range []string{c.bodiesDir(), c.spoolDir()} {
 		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
@@ -42,8 +40,8 @@ func makeBodyFolders(c Config) error {
 	return nil
 }
 
-// openBodyFile opens the file of a body that a stored value names: without it, or
-// with another length, the ledger is damaged.
+// openBodyFile opens the file of a body that a stored value names. If it is missing or has another length, the
+// ledger is damaged.
 func openBodyFile(c Config, sum [32]byte, size int64) (*os.File, error) {
 	f, err := os.Open(c.bodyPath(hex.EncodeToString(sum[:])))
 	if errors.Is(err, os.ErrNotExist) {
@@ -89,9 +87,8 @@ func checkBody(sum [32]byte, content io.Reader, w io.Writer) error {
 	return nil
 }
 
-// bodyError is what it means that the file of a body can't be opened or read. A part that the disk
-// can't give is damage as one that it gives wrongly is: nothing else depends on it, and only a person can go
-// on without it.
+// bodyError is what it means that the file of a body can't be opened or read. What the disk can't read is damage,
+// as wrong content is. Nothing else depends on it, and only a person can go on without it.
 func bodyError(sum [32]byte, err error) error {
 	if !errors.Is(err, unix.EIO) {
 		return err
@@ -113,8 +110,8 @@ func (r *lastError) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// sweepFiles removes what a process before this one left in spool/, and the bodies
-// that its marks name, unless a record names them.
+// sweepFiles removes what an earlier process left in spool/. It also removes the bodies that the marks there name,
+// unless a record names them.
 func sweepFiles(c Config, named func(sum []byte) (bool, error)) error {
 	left, err := os.ReadDir(c.spoolDir())
 	if err != nil {

@@ -66,15 +66,7 @@ func (r *bodyReader) whole() bool {
 func (s *Store) openBody(sum []byte) (*bodyReader, error) {
 	r := &bodyReader{store: s}
 	copy(r.sum[:], sum)
-	err := r.find()
-	if errors.Is(err, ledger.ErrNotFound) {
-		// It may be what is being committed.
-		if _, err := s.horizon.await(s.Healthy); err != nil {
-			return nil, err
-		}
-		err = r.find()
-	}
-	if err != nil {
+	if err := r.find(); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -96,12 +88,15 @@ type bodyReader struct {
 
 func (r *bodyReader) find() error {
 	sk := key(kBody, r.sum[:])
-	content, err := lately{r.store}.get(sk)
-	if err == nil {
-		err = decode(sk, content, &r.head)
-	}
+	err := r.store.snapshot(func(src snapshot) error {
+		content, err := src.get(sk)
+		if err == nil {
+			err = decode(sk, content, &r.head)
+		}
+		return err
+	})
 	if err != nil {
-		return r.inEngine(err)
+		return err
 	}
 	r.rest = r.head.Inline
 	switch {
@@ -113,8 +108,7 @@ func (r *bodyReader) find() error {
 	return nil
 }
 
-// inEngine is what is wrong with a value that holds content. Damage stops the store;
-// that of a file doesn't, as nothing else depends on it.
+// inEngine stops the store if a value is damaged. A damaged file doesn't: nothing else depends on it.
 func (r *bodyReader) inEngine(err error) error {
 	if isDamage(err) {
 		r.store.poison(err)
@@ -125,9 +119,8 @@ func (r *bodyReader) inEngine(err error) error {
 // fileBlock is how much of a file is read at once.
 const fileBlock = 64 << 10
 
-// open opens the file of a long content. That is bounded, as is reading it. What lies in the
-// engine is not, like all that is read there without a command: short content is read
-// together with the record beside it, and would cost a goroutine more than it takes.
+// open opens the file of a long content. That is bounded, as is reading it. Content in Badger is read without a
+// bound, as records are outside of commands. A goroutine would cost more than the read.
 func (r *bodyReader) open() error {
 	opened := make(chan *os.File, 1) // One that comes too late is closed as nobody has it.
 	err := r.store.bounded(&aRead, func() error {
@@ -189,7 +182,7 @@ func (r *bodyReader) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// readValue reads content that is kept in the engine.
+// readValue reads content that is kept in Badger.
 func (r *bodyReader) readValue(p []byte) (int, error) {
 	if len(r.rest) == 0 {
 		return 0, io.EOF

@@ -50,7 +50,7 @@ func TestAShortBodyOfAnotherDigestIsDamaged(t *testing.T) {
 	}
 }
 
-// A value that holds content is damaged as any other is, whoever reads it: what else the engine
+// A value that holds content is damaged as any other is, whoever reads it: what else Badger
 // has may be, too.
 func TestADamagedValueOfABodyStopsTheStore(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestADamagedValueOfABodyStopsTheStore(t *testing.T) {
 		"a checksum that doesn't match": {func(t *tx, head, sealed []byte) error {
 			sealed = bytes.Clone(sealed)
 			sealed[len(sealed)-1] ^= 1
-			t.layer.set(head, sealed)
+			t.layer.set(head, sealed, nil)
 			return nil
 		}, false},
 		"no head": {func(t *tx, head, _ []byte) error { return t.layer.put(head, []byte("x")) }, false},

@@ -122,9 +122,8 @@ func encode(b *bytes.Buffer, v any) error {
 	return nil
 }
 
-// decode reads content into v. Content passed its checksum, so that what doesn't
-// decode was written by other code: it is damage all the same, but for a field that isn't known.
-// That is a later program's, and nothing is lost.
+// decode reads content into v. Content passed its checksum, so other code wrote what doesn't decode: it is damage
+// all the same. An unknown field isn't: a later program wrote it, and nothing is lost.
 func decode(key, content []byte, v any) error {
 	err := decoder.Unmarshal(content, v)
 	if err == nil {

@@ -97,8 +97,8 @@ func TestEachFieldIsStored(t *testing.T) {
 	isStored[ledger.Delivery](t)
 	isStored[ledger.Gap](t)
 	isStored[storedEvents](t)
-	isStored[storedCommit](t)
-	isStored[highMark](t)
+	isStored[tip](t)
+	isStored[foldRecord](t)
 	isStored[bodyHead](t)
 }
 

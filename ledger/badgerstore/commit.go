@@ -1,9 +1,7 @@
 package badgerstore
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -26,59 +24,45 @@ type command struct {
 	err  error
 }
 
-// commands spare each command the memory of the one before it.
+// commands lets a command use the memory of an earlier one.
 var commands = sync.Pool{New: func() any { return &command{done: make(chan error, 1)} }}
 
-// batch is one transaction in the making.
+// batch is one commit in the making.
 type batch struct {
-	// base is the newest snapshot as the batch was begun, engine: changed has what it lacks.
-	base   snapshot
-	engine *shared
+	// base is what its commands read; the young memtable is the one that they write into.
+	base   reading
 	tip    tip
-	// before is the link of the commit before it.
-	before [32]byte
-	// entries is what it changes.
-	entries *changes
-	// number is that of the commit it will be, changed what it and the batch before
-	// it hold so far.
-	number  uint64
-	changed *changed
-	// size is what it changes, in bytes.
+	number uint64
+	// entries are its changes, in order: of several of a key the last counts.
+	entries []entry
 	size    int
 	waiting []*command
 	// feed is what those who follow are told of it.
 	feed     ledger.Changes
 	commands int
-	// limit is how many commands it takes.
-	limit int
+	// limit is how many commands it takes, most how many bytes before it is full.
+	limit, most int
 	// events are those that the batch appends; about tells who watches what they are about.
-	// They are gone once the batch is written.
 	events [][]byte
 	about  string
 	// referred are digests of bodies that this batch takes out of the sweep.
 	referred []string
+	// young is what readers see once it is durable; old is what is folded from then on, nil for nothing.
+	young, old *memtable
 }
 
-// holds returns the number of the commit that changed what lies under sk last, if
-// that isn't durable yet, else 0.
-func (b *batch) holds(sk []byte) uint64 { return b.changed.in(sk) }
-
-// bytes is what the engine gets, looked at only where size is over the limit: that counts events with
-// their commands, too, and each change of a value.
-func (b *batch) bytes(limit int64) (size int64) {
-	if int64(b.size) <= limit {
-		return int64(b.size)
-	}
-	for i := range b.entries.list {
-		size += int64(entrySize(b.entries.list[i].key, b.entries.list[i].sealed))
-	}
-	return size
-}
-
-func (b *batch) full() bool { return b.size >= fullBatch || b.commands >= b.limit }
+func (b *batch) full() bool { return b.size >= b.most || b.commands >= b.limit }
 
 // empty reports whether nobody waits for the batch and it holds nothing.
 func (b *batch) empty() bool { return b.size == 0 && len(b.waiting) == 0 }
+
+// newest is the newest commit of which a command may read something.
+func (b *batch) newest() uint64 {
+	if b.size > 0 {
+		return b.number
+	}
+	return b.number - 1
+}
 
 // Update implements ledger.Store.
 func (s *Store) Update(ctx context.Context, fn func(ledger.Tx) error) error {
@@ -141,10 +125,8 @@ func (s *Store) commitLoop(while time.Duration) {
 			case c, open = <-s.queue:
 			case <-s.notes.come:
 			case <-calm.C:
-				if s.horizon.behind() && s.Healthy() == nil {
-					calm.Reset(while) // The last commit is to be among what the engine gets then.
-				} else {
-					s.rest()
+				if !s.rest() {
+					calm.Reset(while)
 				}
 				continue
 			}
@@ -157,7 +139,7 @@ func (s *Store) commitLoop(while time.Duration) {
 			s.evaluate(b, c)
 		}
 		s.gather(b)
-		s.settle(b)
+		s.finish(b)
 		calm.Reset(while)
 		if s.notes.count() > 0 {
 			s.notes.tell()
@@ -167,31 +149,24 @@ func (s *Store) commitLoop(while time.Duration) {
 
 // begin begins a batch, which end ends.
 func (s *Store) begin() *batch {
-	b := &batch{
-		tip: s.tip, before: s.tip.Link, number: s.tip.Commit + 1,
-		changed: s.changed, limit: fullCommands,
-	}
+	b := &batch{tip: s.tip, number: s.tip.Commit + 1, limit: fullCommands, most: s.fullBatch}
 	if s.config.unmerged {
 		b.limit = 1
 	}
-	s.changed.begin(b.number)
-	// Not one of its own: that would wait for what the engine is being given.
-	b.engine = s.newest.take()
-	b.base = b.engine.snapshot
-	b.entries = s.changed.now
+	b.base, _ = s.state.take()
+	if b.base.folded >= s.frozen {
+		s.old = nil
+	}
+	b.base.young, b.base.old, b.base.at = s.head, s.old, allCommits
 	return b
 }
 
 // end says that the batch reads no more.
-func (s *Store) end(b *batch) {
-	s.newest.give(b.engine)
-	b.changed.end()
-}
+func (s *Store) end(b *batch) { s.state.give(b.base) }
 
-// gather evaluates what else waits until the batch is full, or the sync before it
-// is over and nothing waits any more. It leaves with the turn to sync, unless the
-// batch is empty. A batch of notes alone waits a little for a command whose sync it
-// can share, and so do notes that aren't evaluated yet.
+// gather evaluates what else waits. It ends when the batch is full, or when nothing waits and the sync before is
+// over. It leaves with the turn to sync, unless the batch is empty. A batch of notes alone waits a little for a
+// command whose sync it can share. Notes that aren't evaluated yet wait, too.
 func (s *Store) gather(b *batch) {
 	var timer *time.Timer
 	var due <-chan time.Time
@@ -238,8 +213,8 @@ func (s *Store) gather(b *batch) {
 	s.ready(b, mine)
 }
 
-// ready takes the last notes into the batch, and then the turn to sync if it isn't mine yet. A
-// batch that is full of commands which change nothing is empty all the same, and has none.
+// ready takes the last notes into the batch, and then the turn to sync if it isn't mine yet. An empty batch has no
+// turn, also if it is full of commands that changed nothing.
 func (s *Store) ready(b *batch, mine bool) {
 	s.takeNotes(b)
 	switch {
@@ -260,9 +235,8 @@ func (s *Store) next() (*command, bool) {
 	}
 }
 
-// evaluate runs one command over the batch, after the notes that came before it. One that
-// changed nothing, and read nothing that isn't durable yet, is answered at once. One for which
-// the notes left no room is held for the next batch.
+// evaluate runs one command over the batch, after the notes that came before it. It is answered at once if it
+// changed nothing and all that it read is durable. If the notes left no room for it, it is held for the next batch.
 func (s *Store) evaluate(b *batch, c *command) {
 	if s.takeNotes(b); b.full() {
 		s.held = c
@@ -296,85 +270,36 @@ func (s *Store) add(b *batch, fn func(*tx) error) (durable bool, err error) {
 	t := newTx(s, b)
 	next := b.tip
 	err = t.evaluate(fn, &next)
-	durable = !t.layer.pending && (err != nil || !t.changed())
-	if err == nil {
-		t.layer.join()
-	}
-	s.remember(t, err == nil)
+	durable = t.layer.read <= s.state.durable.Load() && (err != nil || !t.changed())
 	if err != nil {
+		t.layer.undo()
 		if isDamage(err) {
 			s.poison(err)
 		}
 		return durable, err
 	}
 	b.tip = next
+	b.entries = append(b.entries, t.layer.writes...)
 	b.size += t.layer.size
 	b.feed.Runs = append(b.feed.Runs, t.runs...)
-	for _, m := range t.mutations() {
-		b.feed.Mutations = append(b.feed.Mutations, m)
-		if s.blockers.Put(m) {
+	for _, p := range t.puts {
+		b.feed.Mutations = append(b.feed.Mutations, p.Mutation)
+		if s.blockers.Put(p.Mutation) {
 			s.blockedIn = b.number
 		}
 	}
 	b.events = append(b.events, t.encoded...)
 	b.referred = append(b.referred, t.referred...)
-	for _, u := range t.uploaded {
-		s.pending.add(u.sha256, u.number)
+	for _, sha256 := range t.uploaded {
+		s.pending.add(sha256)
 	}
 	return durable, nil
 }
 
-// remember keeps what a command that succeeded has put, and forgets content that it
-// removed.
-func (s *Store) remember(t *tx, succeeded bool) {
-	s.mutations.end(succeeded)
-	s.runs.end(succeeded)
-	s.items.end(succeeded)
-	s.deliveries.end(succeeded)
-	s.bodies.end(succeeded)
-	s.connectors.end(succeeded)
-	s.spans.end(succeeded)
-	if !succeeded {
-		return
-	}
-	for _, drop := range t.dropped {
-		drop()
-	}
-	for _, e := range t.layer.writes {
-		if e.sealed == nil && e.key[0] == kBody {
-			var sum [32]byte
-			copy(sum[:], e.key[1:])
-			s.bodies.drop(sum)
-		}
-	}
-}
-
-// evaluate runs fn and completes its changes. A panic drops them: the committer
-// must outlive a faulty command.
-func (t *tx) evaluate(fn func(*tx) error, next *tip) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("command panicked: %v", p)
-		}
-	}()
-	if err := fn(t); err != nil {
-		return err
-	}
-	if t.failed != nil {
-		return t.failed
-	}
-	for _, b := range t.bodies {
-		if err := t.requireBody(b); err != nil {
-			return err
-		}
-	}
-	return t.complete(next)
-}
-
-// settle completes the batch and hands it on to be written and synced. It holds the
+// finish completes the batch and hands it on to be written and synced. It holds the
 // turn to do so, unless the batch is empty.
-func (s *Store) settle(b *batch) {
-	s.end(b)
+func (s *Store) finish(b *batch) {
+	defer s.end(b)
 	if b.empty() {
 		return
 	}
@@ -406,75 +331,29 @@ func (s *Store) commit(b *batch) error {
 	if err := s.Healthy(); err != nil {
 		return err
 	}
-	if err := s.seal(b, s.config.Now().Wall); err != nil {
+	if err := s.complete(b, s.now()); err != nil {
 		return err
 	}
 	if fault.Watched() {
 		b.about = about(b.events)
 	}
 	pointBeforeCommit.Pass()
-	// From here on it may become durable, so that who reads waits for it.
-	s.horizon.wrote(b.number)
 	s.tip = b.tip
-	return nil
+	return s.freeze(b)
 }
 
-// keptBuffer is the largest buffer that is kept for what completes the next batch, in bytes.
-const keptBuffer = 64 << 10
-
-// seal adds the batch's events, the commit record, and a checkpoint if one is due.
-func (s *Store) seal(b *batch, now time.Time) error {
-	l := s.ends
-	l.reset(snapshot{})
-	before := s.tip
+// complete adds the batch's events, which lie under the number of the first.
+func (s *Store) complete(b *batch, at time.Time) error {
 	if len(b.events) > 0 {
-		stored := &storedEvents{Before: before.Hash, Events: b.events}
-		if err := l.putValue(numbered(kEvents, before.Seq+1), stored); err != nil {
+		l := s.layerFor(b)
+		stored := &storedEvents{Before: s.tip.Hash, Events: b.events}
+		if err := l.putValue(numbered(kEvents, s.tip.Seq+1), stored); err != nil {
 			return err
 		}
+		b.entries = append(b.entries, l.writes...)
+		b.size += l.size
 	}
-	b.tip.advance(now)
-	if err := l.putValue(commitKey(b.tip.Commit), &storedCommit{Tip: b.tip, Prev: before.Link}); err != nil {
-		return err
-	}
-	written := s.written + uint64(b.size+l.size)
-	if next := s.checkpoint.Number + 1; written-s.checkpoint.Bytes >= checkpointBytes || s.checkpointDue {
-		c := checkpoint{Number: next, Bytes: written, Before: before, Epoch: s.process.ID}
-		if err := l.putValue(numbered(kCheckpoint, next), c); err != nil {
-			return err
-		}
-		s.checkpoint, s.checkpointDue = c, false
-	}
-	s.written = written
-	b.size += l.size
-	l.join()
-	// What is durable in the journal has to fit into a transaction of the engine.
-	if size := b.bytes(s.db.MaxBatchSize()); size > s.db.MaxBatchSize() || int64(len(b.entries.list)) > s.db.MaxBatchCount() {
-		return fmt.Errorf("%w: the batch has %d bytes", errTooLarge, size)
-	}
-	l.reset(snapshot{})
-	if l.buffer.Cap() > keptBuffer {
-		l.buffer = new(bytes.Buffer)
-	}
-	return nil
-}
-
-// poison makes every later Update fail; the first cause is kept.
-func (s *Store) poison(err error) {
-	if !errors.Is(err, ledger.ErrUnavailable) {
-		err = fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
-	}
-	if s.sick.CompareAndSwap(nil, &err) {
-		s.config.Logger.Error().Err(err).Msg("ledger stopped: nothing may be sent on its word until a restart")
-		s.horizon.wake()
-		s.giving.wake()
-	}
-}
-
-// Healthy implements ledger.Store.
-func (s *Store) Healthy() error {
-	if err := s.sick.Load(); err != nil {
-		return *err
-	}
+	b.tip.Commit = b.number
+	b.tip.At = at.UnixNano()
 	return nil
 }

@@ -12,9 +12,11 @@ import (
 // The events of a command are held against what it may change, and stored once with its batch.
 func TestACommandOfManyEventsDoesNotStopTheLedger(t *testing.T) {
 	t.Parallel()
-	s := mustOpen(t, testConfig(t.TempDir()))
+	c := testConfig(t.TempDir())
+	c.ring = logSize
+	s := mustOpen(t, c)
 	const each = 4 << 10
-	n := maxCommand/each - 16
+	n := s.mostCommand/each - 16
 	if 2*n*each < int(s.db.MaxBatchSize()) {
 		t.Fatal("they would fit twice")
 	}

@@ -18,13 +18,12 @@ type Config struct {
 	// ID is the id that the ledger must have; "" takes any. With an ID an absent
 	// ledger is ledger.ErrMissing, never a first start.
 	ID string
-	// HighWaterFile is the path of the high-water file; "" keeps it inside Dir.
-	// Elsewhere, it also finds a restored older copy of Dir.
+	// HighWaterFile is the path of the witness, outside of Dir; "" for none. It finds a restored older copy
+	// of Dir.
 	HighWaterFile string
-	// Restored says that Dir is an older copy that was put back on purpose: that it
-	// ends before what was acknowledged is no reason to refuse then. The caller has
-	// to open a gap (ledger.Ledger.RestoredBehind, by what Store.Behind says), and then call
-	// Store.GapNoted.
+	// Restored says that Dir is an older copy that was put back on purpose. Then it isn't refused for ending before
+	// what was acknowledged. The caller must open a gap (ledger.Ledger.RestoredBehind, by what Store.Behind says),
+	// then call Store.GapNoted.
 	Restored bool
 	// MinFree is the free disk space, in bytes, below which new mutations are
 	// refused. 0 turns the guard off.
@@ -39,25 +38,20 @@ type Config struct {
 	// Logger gets Badger's warnings and the store's own; the zero value drops them.
 	Logger zerolog.Logger
 
-	// unmerged gives every command a transaction of its own, for comparison in
-	// benchmarks.
+	// unmerged gives every command a commit of its own, for comparison in benchmarks.
 	unmerged bool
-	// synced is told the path of each file and folder that was synced for commits: the
-	// high-water file, the engine's logs and their folder; its error counts as that of the
-	// sync.
+	// synced is told the path of each file that was synced for commits: the log and the witness. Its error counts
+	// as that of the sync.
 	synced func(path string) error
-	// puttingBack is called after each commit that is put back into the engine, before it is
-	// durable there.
-	puttingBack func()
-	// journal is journalSize where it isn't 0.
-	journal int64
+	// ring is logSize where it isn't 0.
+	ring int64
 	// stall is stallAfter, and calm restAfter, where they are not 0.
 	stall, calm time.Duration
 	// statfs measures free space; nil asks the operating system.
 	statfs func(dir string) (uint64, error)
 }
 
-// Limits of the engine, in bytes unless said otherwise.
+// Limits, in bytes unless said otherwise.
 const (
 	memTableSize = 12 << 20
 	// maxBatch is what one transaction may hold: Badger's limit is 15 % of a
@@ -66,23 +60,20 @@ const (
 	// fullBatch and fullCommands end the merging of further commands.
 	fullBatch    = 384 << 10
 	fullCommands = 1024
-	// maxCommand is what one command may change, so that it fits into any batch
-	// that isn't full. It holds a record with an answer's head of 1 MiB.
-	maxCommand = maxBatch - fullBatch - 16<<10
+	// maxCommand is what one command may change: with a batch that isn't full it fits into a frame.
+	maxCommand = 4 << 20
 	// partSize is the longest single value; a longer record is split.
 	partSize = 512 << 10
 	// smallBody is the longest body that is sooner written again than looked for.
 	smallBody = 4 << 10
-	// blockSize is how the engine cuts its tables. A body that is kept in the engine
-	// fits into a block: while building one, the engine keeps three times what is longer.
+	// blockSize is how long the blocks of Badger's tables are. A body that is kept in Badger fits into one. For a
+	// longer value Badger takes three times its size while it builds the block.
 	blockSize = 64 << 10
-	// tableSize is the size of the engine's tables below the newest level, in each level
-	// the same. To build one it takes a buffer of twice as much and, however small the
-	// table is, 3 MiB for its index; it builds several at a time.
+	// tableSize is the size of Badger's tables below the newest level, the same in each level. Building one takes a
+	// buffer of twice as much, and always 3 MiB for its index. Several are built at a time.
 	tableSize = 2 << 20
-	// baseLevelSize is how large the level may be into which the engine merges what it
-	// flushed. That comes as five memtables at once, so that levels much smaller than
-	// this only copy it once more.
+	// baseLevelSize is how large the level may be into which Badger merges what it flushed. That comes as five of
+	// its memtables at once, so much smaller levels only copy it once more.
 	baseLevelSize = 64 << 20
 	// entryOverhead is what an entry costs a memtable beyond its key and value.
 	entryOverhead = 128
@@ -92,8 +83,7 @@ const (
 const noteDelay = 20 * time.Millisecond
 
 const (
-	// restAfter is how long the committer waits for a command before it lets go of what
-	// it only keeps for the next ones.
+	// restAfter is how long the committer waits for a command before it folds what there is.
 	restAfter = 3 * time.Second
 )
 
@@ -111,20 +101,10 @@ func (c Config) validate() error {
 	return nil
 }
 
-// journalSize is the length of one copy of the journal in a new high-water file, in bytes.
-func (c Config) journalSize() int64 { return cmp.Or(c.journal, journalSize) }
+// ringSize is the length of the log in a new ledger, in bytes.
+func (c Config) ringSize() int64 { return cmp.Or(c.ring, logSize) }
 
 // restAfter is how long the committer waits for a command before it rests.
 func (c Config) restAfter() time.Duration { return cmp.Or(c.calm, restAfter) }
 
 func (c Config) dataDir() string { return filepath.Join(c.Dir, "data") }
-
-func (c Config) highWaterPath() string {
-	if c.HighWaterFile != "" {
-		return c.HighWaterFile
-	}
-	return c.insidePath()
-}
-
-// insidePath is where the high-water file lies unless it is wanted elsewhere.
-func (c Config) insidePath() string { return filepath.Join(c.Dir, "highwater") }

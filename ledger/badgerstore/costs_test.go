@@ -39,7 +39,7 @@ func TestAMutationCostsTwoCommits(t *testing.T) {
 			}
 			d := *claimed.Dispatch
 			d.Verdict = ledger.VerdictApplied
-			if _, err := l.Finish(t.Context(), ledger.Finish{Key: key, Dispatch: d, Result: &ledger.Result{Status: 201}}); err != nil {
+			if _, err := l.EndDispatch(t.Context(), ledger.EndDispatch{Key: key, Dispatch: d, Result: &ledger.Result{Status: 201}}); err != nil {
 				t.Fatal(err)
 			}
 			if n := s.Commits() - before; n != c.want {

@@ -14,8 +14,8 @@ import (
 
 var pointCreating = fault.New("badgerstore.creating")
 
-// creatingPath marks a first start that isn't over: nothing was acknowledged yet,
-// so that what it left can be removed. It holds the new ledger's id.
+// creatingPath marks a first start that isn't over. Nothing was acknowledged yet, so what it left can be removed.
+// It holds the new ledger's id.
 func (c Config) creatingPath() string { return filepath.Join(c.Dir, "ledger.creating") }
 
 var metaKey = []byte{kMeta}
@@ -30,12 +30,11 @@ func create(c Config, id string) error {
 		return fmt.Errorf("ledger folder %s: the folders above it can't be synced: %w", c.Dir, err)
 	}
 	i := identity{Format: format, ID: id, Version: c.Version, Created: c.Now().Wall.UTC()}
-	first, err := createEngine(c, i)
-	if err != nil {
+	if err := createEngine(c, i); err != nil {
 		return fmt.Errorf("make a ledger: %w", err)
 	}
 	pointCreating.Pass()
-	if err := createHighWater(c, id, "", first); err != nil {
+	if err := createLog(c, 0); err != nil {
 		return fmt.Errorf("make a ledger: %w", err)
 	}
 	if err := writeSynced(c.identityPath(), i.text()); err != nil {
@@ -47,30 +46,23 @@ func create(c Config, id string) error {
 	return nil
 }
 
-// createEngine writes the meta value, the first commit and the first checkpoint.
-func createEngine(c Config, i identity) (first tip, err error) {
+// createEngine writes the identity into a new Badger.
+func createEngine(c Config, i identity) (err error) {
 	if err := os.MkdirAll(c.dataDir(), 0o700); err != nil {
-		return first, err
+		return err
 	}
 	db, err := openEngine(engineOptions(c.dataDir(), c.Logger))
 	if err != nil {
-		return first, err
+		return err
 	}
 	defer func() {
-		_, late := c.closeEngine(db)
+		_, late := c.closeEngine(db, nil)
 		err = errors.Join(err, late)
 	}()
-	err = db.Update(func(txn *badger.Txn) error {
-		l := newLayer(snapshot{txn})
-		first.advance(i.Created)
-		return errors.Join(
-			l.putValue(metaKey, i),
-			l.putValue(commitKey(first.Commit), storedCommit{Tip: first}),
-			l.putValue(numbered(kCheckpoint, 1), checkpoint{Number: 1}),
-			l.apply(txn),
-		)
+	return db.Update(func(txn *badger.Txn) error {
+		l := newWrites(txn)
+		return errors.Join(l.putValue(metaKey, i), l.apply(txn))
 	})
-	return first, err
 }
 
 // abandon removes what a first start left that was cut short.
@@ -88,17 +80,13 @@ func abandon(c Config) error {
 	if err != nil {
 		return err
 	}
-	if m, err := readHighWater(c.highWaterPath()); err == nil && m.mark.ID == string(id) {
-		if err := os.Remove(c.highWaterPath()); err != nil {
-			return err
-		}
-	}
 	if i, err := readIdentity(c.identityPath()); err == nil && i.ID == string(id) {
 		if err := os.Remove(c.identityPath()); err != nil {
 			return err
 		}
 	}
-	return errors.Join(os.RemoveAll(c.dataDir()), os.RemoveAll(c.bodiesDir()), os.RemoveAll(c.spoolDir()), os.Remove(c.creatingPath()))
+	return errors.Join(os.RemoveAll(c.dataDir()), os.RemoveAll(c.bodiesDir()), os.RemoveAll(c.spoolDir()),
+		removeIfThere(c.logPath()), os.Remove(c.creatingPath()))
 }
 
 // Init makes a new ledger in c.Dir and returns its id. A folder that holds one
@@ -120,8 +108,8 @@ func Init(c Config) (id string, err error) {
 		return "", err
 	}
 	if !found.none() {
-		return "", fmt.Errorf("%w: folder %s, or the high-water file %s, holds a ledger already: use it, or name another folder with --data-dir",
-			ledger.ErrNotAllowed, c.Dir, c.highWaterPath())
+		return "", fmt.Errorf("%w: folder %s, or the witness %q, is of a ledger already: use it, or name another folder with --data-dir",
+			ledger.ErrNotAllowed, c.Dir, c.HighWaterFile)
 	}
 	if id = c.ID; id == "" {
 		id = c.NewID()

@@ -56,17 +56,19 @@ func copyFolder(t *testing.T, src string) string {
 func crashed(t *testing.T) (string, []ledger.Key) {
 	t.Helper()
 	c := testConfig(t.TempDir())
+	c.ring = 4 << 20
 	s := mustOpen(t, c)
-	keys := fill(t, s, 0, 90, 150<<10)
-	keys = append(keys, fill(t, s, 90, 30, 10)...)
+	// Badger's newest log gets more than the ring holds.
+	keys := fill(t, s, 0, 120, 150<<10)
+	keys = append(keys, fill(t, s, 120, 30, 10)...)
 	emptied(t, s)
-	keys = append(keys, fill(t, s, 120, 5, 10)...)
+	keys = append(keys, fill(t, s, 150, 5, 10)...)
 	flushed(t, c)
 	dir := copyFolder(t, c.Dir)
 	return dir, keys
 }
 
-// flushed waits until the engine has made tables of all logs but the newest, so that
+// flushed waits until Badger has made tables of all logs but the newest, so that
 // its files stand still.
 func flushed(t *testing.T, c Config) {
 	t.Helper()
@@ -74,7 +76,7 @@ func flushed(t *testing.T, c Config) {
 	defer tick.Stop()
 	late := time.After(5 * time.Minute)
 	for {
-		logs, err := filepath.Glob(filepath.Join(c.dataDir(), "*"+logSuffix))
+		logs, err := filepath.Glob(filepath.Join(c.dataDir(), "*"+walSuffix))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,18 +246,20 @@ func TestRefusals(t *testing.T) {
 			t.Helper()
 			first := testConfig(t.TempDir())
 			first.HighWaterFile = water
-			mustInit(t, first)
+			if err := mustOpenOnly(t, first).Close(); err != nil {
+				t.Fatal(err)
+			}
 			c.Dir, c.HighWaterFile = t.TempDir(), water
 		}, ledger.ErrMissing, "accept-loss"},
 		{"no ledger.id", func(t *testing.T, c *Config) {
 			t.Helper()
 			remove(t, c.Dir, "ledger.id")
 		}, ledger.ErrDamaged, "ledger.id"},
-		{"no high-water file", func(t *testing.T, c *Config) {
+		{"no log", func(t *testing.T, c *Config) {
 			t.Helper()
-			remove(t, c.Dir, "highwater")
-		}, ledger.ErrDamaged, "high-water"},
-		{"a high-water file elsewhere that isn't there", func(t *testing.T, c *Config) {
+			remove(t, c.Dir, "log")
+		}, ledger.ErrDamaged, "no log"},
+		{"a witness that isn't there", func(t *testing.T, c *Config) {
 			t.Helper()
 			c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
 			s := mustOpenOnly(t, *c)
@@ -328,7 +332,7 @@ func TestOlderCopyIsFoundByAHighWaterFileElsewhere(t *testing.T) {
 	c.HighWaterFile = filepath.Join(t.TempDir(), "state", "highwater")
 	s := mustOpenOnly(t, c)
 	fill(t, s, 0, 3, 10)
-	allGiven(t, s)
+	emptied(t, s)
 	older := copyFolder(t, c.Dir)
 	fill(t, s, 3, 1, 10)
 	if err := s.Close(); err != nil {

@@ -6,9 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownLogSync says that the store syncs the engine's log itself, see logSync.
-const ownLogSync = true
-
 // fdatasync syncs the content of f; its size never changes.
 func fdatasync(f *os.File) error { return unix.Fdatasync(int(f.Fd())) }
 

@@ -4,9 +4,6 @@ package badgerstore
 
 import "os"
 
-// ownLogSync is false: a memory map is not known to be synced with its file.
-const ownLogSync = false
-
 // fdatasync syncs f.
 func fdatasync(f *os.File) error { return f.Sync() }
 

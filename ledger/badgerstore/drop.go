@@ -14,10 +14,10 @@ func (t *tx) DropMutation(m *ledger.Mutation) error {
 	switch {
 	case err != nil:
 		return t.fail(err)
-	case old.record.Version != m.Version || t.put(m.Key) != nil:
-		return fmt.Errorf("mutation %s: %w: version %d is stored", m.Key.ID(), ledger.ErrVersion, old.record.Version)
+	case old.Version != m.Version || t.put(m.Key) != nil:
+		return fmt.Errorf("mutation %s: %w: version %d is stored", m.Key.ID(), ledger.ErrVersion, old.Version)
 	}
-	seqs, err := old.record.history.seqs()
+	seqs, err := old.history.seqs()
 	if err != nil {
 		return t.fail(damaged(mutationKey(m.Key), err.Error()))
 	}
@@ -26,10 +26,9 @@ func (t *tx) DropMutation(m *ledger.Mutation) error {
 			return t.fail(err)
 		}
 	}
-	if err := errors.Join(t.layer.reindex(old.indexes, nil), t.layer.drop(mutationKey(m.Key))); err != nil {
+	if err := errors.Join(t.layer.reindex(mutationIndexes(old.Mutation), nil), t.layer.drop(mutationKey(m.Key))); err != nil {
 		return t.fail(err)
 	}
-	t.dropped = append(t.dropped, func() { t.store.mutations.drop(m.Key) })
 	return nil
 }
 
@@ -40,13 +39,12 @@ func (t *tx) DropItem(i *ledger.Item) error {
 	switch {
 	case err != nil:
 		return t.fail(err)
-	case old.record.Version != i.Version:
-		return fmt.Errorf("item %q: %w: version %d is stored", i.Item, ledger.ErrVersion, old.record.Version)
+	case old.Version != i.Version:
+		return fmt.Errorf("item %q: %w: version %d is stored", i.Item, ledger.ErrVersion, old.Version)
 	}
-	if err := errors.Join(t.layer.reindex(old.indexes, nil), t.layer.drop(itemName{i.Workflow, i.Item}.key())); err != nil {
+	if err := errors.Join(t.layer.reindex(itemIndexes(old), nil), t.layer.drop(itemName{i.Workflow, i.Item}.key())); err != nil {
 		return t.fail(err)
 	}
-	t.dropped = append(t.dropped, func() { t.store.items.drop(name) })
 	return nil
 }
 

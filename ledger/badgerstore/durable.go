@@ -12,8 +12,7 @@ import (
 	"keep-proxy/internal/fault"
 )
 
-// Every sync and rename of this package is here, so that each is a step which a test can
-// watch, and crash at.
+// Every sync and rename of this package is here, as a step that a test can watch and crash at.
 
 // datasync makes the content of f durable.
 func datasync(f *os.File) error {
@@ -35,9 +34,8 @@ func syncDir(dir string) error {
 	return s.End(errors.Join(d.Sync(), d.Close()))
 }
 
-// syncAbove makes the name of a folder durable, and those of the folders above it, which may
-// have been made for it: all of them as far as this file system reaches. One that can't be
-// read was made by somebody else.
+// syncAbove makes durable the name of a folder, and those of all folders above it on this file system. They may
+// have been made for it. One that can't be read was made by somebody else.
 func syncAbove(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err == nil {

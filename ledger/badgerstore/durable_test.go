@@ -64,3 +64,34 @@ func TestEachSyncAndRenameCanBeWatched(t *testing.T) {
 		}
 	}
 }
+
+// A witness that isn't durable before the epoch that it names would be taken for an older copy after a loss
+// of power, and a witness of the epoch before for the right one.
+func TestTheWitnessIsDurableBeforeItsEpoch(t *testing.T) { //nolint:paralleltest // It watches the whole process.
+	c := testConfig(t.TempDir())
+	c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
+	if err := mustOpenOnly(t, c).Close(); err != nil {
+		t.Fatal(err)
+	}
+	var steps []string
+	stop := fault.Watch(func(s fault.Step) {
+		switch {
+		case !s.Done:
+		case s.Op == fault.OpSync && s.Name == c.logPath():
+			steps = append(steps, "log")
+		case s.Op == fault.OpRename && s.Name == c.HighWaterFile:
+			steps = append(steps, "renamed")
+		case s.Op == fault.OpSyncDir && s.Name == filepath.Dir(c.HighWaterFile) && len(steps) > 0 && steps[len(steps)-1] == "renamed":
+			steps = append(steps, "named")
+		}
+	})
+	s := mustOpenOnly(t, c)
+	stop()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// The log's newest frame is made durable first, and the epoch begins last.
+	if got := strings.Join(steps, " "); got != "log renamed named log" {
+		t.Errorf("the epoch begins before its witness is durable: %s", got)
+	}
+}

@@ -1,34 +1,28 @@
 package badgerstore
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"keep-proxy/ledger"
 )
 
-// power is a disk that loses its power just before each sync: what was acknowledged by then has
-// to be there with what was durable by then.
+// power is a disk that loses its power around each sync of the log, the witness, and what lies between:
+// what was acknowledged by then has to be there with what was durable by then. What Badger has is taken as
+// it lies there, since each of its commits is durable.
 type power struct {
-	t    *testing.T
-	disk disk
-	dir  string
-	// manifest is that of the engine at the beginning, nil to take it as it is: it names none of
-	// the tables that are made meanwhile, so that all lies in the logs.
-	manifest []byte
-	begun    bool
-	one      sync.Mutex
-	mu       sync.Mutex
-	keys     []ledger.Key
-	losses   int
-	// every says at how many syncs the power is lost.
-	every int
+	t *testing.T
+	c Config
+	// log and witness are as they were synced last; of the witness, nothing before the first time.
+	log, witness []byte
+	begun        bool
+	mu           sync.Mutex
+	keys         []ledger.Key
+	losses       int
 }
 
 func (p *power) acknowledged(keys []ledger.Key) {
@@ -37,120 +31,113 @@ func (p *power) acknowledged(keys []ledger.Key) {
 	p.keys = append(p.keys, keys...)
 }
 
-// synced is told of the syncs of two goroutines; one waits while the other's loss is looked at.
+// synced is told by one goroutine.
 func (p *power) synced(path string) error {
-	p.one.Lock()
-	defer p.one.Unlock()
+	if !p.begun {
+		return nil
+	}
 	p.mu.Lock()
 	keys := slices.Clone(p.keys)
 	p.mu.Unlock()
-	if p.begun {
-		if p.losses++; p.losses%p.every == 0 {
-			p.lose(keys)
+	log, err := os.ReadFile(p.c.logPath())
+	if err != nil {
+		return err
+	}
+	witness, err := os.ReadFile(p.c.HighWaterFile)
+	if err != nil {
+		return err
+	}
+	if path == p.c.logPath() {
+		p.lose("before the sync", p.log, keys)
+		for _, share := range []int{1, 2, 3} {
+			p.lose("a torn frame", torn(p.log, log, share), keys)
+		}
+		p.log = log
+	} else {
+		p.witness = witness
+	}
+	p.lose("after the sync", p.log, keys)
+	return nil
+}
+
+// torn has of the pages that were written every so many only.
+func torn(before, after []byte, share int) []byte {
+	const page = 4096
+	left, n := slices.Clone(before), 0
+	for at := 0; at < len(after); at += page {
+		end := min(at+page, len(after))
+		if slices.Equal(before[at:end], after[at:end]) {
+			continue
+		}
+		if n++; n%(share+1) == 0 {
+			copy(left[at:end], after[at:end])
 		}
 	}
-	err := p.disk.synced(path)
-	if p.disk.flushed {
-		// Its table is there already, and durable: the engine has taken the log away.
-		p.manifest = nil
-	}
-	return err
+	return left
 }
 
-func (p *power) lose(keys []ledger.Key) {
+func (p *power) lose(what string, log []byte, keys []ledger.Key) {
 	p.t.Helper()
-	left := p.disk.leave(p.t, p.dir)
-	err := os.WriteFile(filepath.Join(left, "highwater"), p.disk.logs["highwater"], 0o600)
-	if p.manifest != nil {
-		err = errors.Join(err, os.WriteFile(filepath.Join(left, "data", "MANIFEST"), p.manifest, 0o600))
-	}
+	p.losses++
+	c := p.c
+	c.synced = nil
+	left, err := os.MkdirTemp(p.t.TempDir(), "left")
 	if err != nil {
-		p.t.Error(err)
-		return
+		p.t.Fatal(err)
 	}
-	c := testConfig(left)
+	defer os.RemoveAll(left)
+	c.Dir, c.HighWaterFile = filepath.Join(left, "ledger"), filepath.Join(left, "witness")
+	if err := os.CopyFS(c.Dir, os.DirFS(p.c.Dir)); err != nil {
+		p.t.Fatal(err)
+	}
+	place(p.t, c.logPath(), log)
+	place(p.t, c.HighWaterFile, p.witness)
 	if _, err := Verify(p.t.Context(), c, nil); err != nil {
-		p.t.Errorf("loss %d of power, verified: %v", p.losses, err)
+		p.t.Errorf("loss %d of power, %s, verified: %v", p.losses, what, err)
 	}
 	if err := refusesOrKeeps(p.t, c, keys); err != nil {
-		p.t.Errorf("loss %d of power: what was acknowledged is gone: %v", p.losses, err)
-	}
-	if err := os.RemoveAll(left); err != nil {
-		p.t.Error(err)
+		p.t.Errorf("loss %d of power, %s: what was acknowledged is gone: %v", p.losses, what, err)
 	}
 }
 
-// TestALossOfPowerBeforeEachSync holds the order of a commit's syncs, of the journal's emptying,
-// and of the change from one log of the engine to the next: at each instant what is durable of
-// all files together is the whole of what was acknowledged.
-func TestALossOfPowerBeforeEachSync(t *testing.T) {
+// TestALossOfPowerAtEachSync holds the order of a commit's steps, of folding, and of the ring's turn: at each
+// instant what is durable of all files together is the whole of what was acknowledged.
+func TestALossOfPowerAtEachSync(t *testing.T) {
 	t.Parallel()
-	if !ownLogSync {
-		t.Skip("Badger syncs its log itself here")
-	}
 	for name, run := range map[string]struct {
-		journal                int64
-		n, filler, every, logs int
+		ring      int64
+		n, filler int
 	}{
-		"a journal that is emptied often":          {journal: 64 << 10, n: 10, filler: 2 << 10, every: 1, logs: 1},
-		"commits too long for the journal":         {journal: 64 << 10, n: 3, filler: 20 << 10, every: 1, logs: 1},
-		"a log that ends within a journal's worth": {journal: 2 << 20, n: 170, filler: 100 << 10, every: 43, logs: 2},
+		"a ring that turns often": {28 * 4096, 12, 2 << 10},
+		"long frames":             {64 * 4096, 9, 12 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := &power{t: t, disk: disk{logs: map[string][]byte{}, names: map[string]bool{}}, dir: t.TempDir(), every: run.every}
-			c := testConfig(p.dir)
-			c.journal, c.synced = run.journal, p.synced
-			c.stall = time.Hour // A sync here takes as long as the ledger that is left is looked at.
-			s := mustOpenOnly(t, c)
-			allGiven(t, s)
-			p.one.Lock()
+			p := &power{t: t, c: testConfig(t.TempDir())}
+			p.c.HighWaterFile = filepath.Join(t.TempDir(), "witness")
+			p.c.ring = run.ring
+			// Nothing is folded before the ring is half full.
+			p.c.calm, p.c.stall = time.Hour, time.Hour
+			p.c.synced = p.synced
+			s := mustOpenOnly(t, p.c)
 			var err error
-			p.manifest, err = os.ReadFile(filepath.Join(c.dataDir(), "MANIFEST"))
-			p.begun = true
-			p.one.Unlock()
-			if err != nil {
+			if p.log, err = os.ReadFile(p.c.logPath()); err != nil {
+				t.Fatal(err)
+			}
+			p.witness, err = os.ReadFile(p.c.HighWaterFile)
+			if p.begun = true; err != nil {
 				t.Fatal(err)
 			}
 			for i := range run.n {
 				p.acknowledged(fill(t, s, i, 1, run.filler))
 			}
+			if s.foldedTip.Commit < 3 {
+				t.Errorf("%d commits were folded: the ring never turned", s.foldedTip.Commit)
+			}
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if logs := len(p.disk.names); logs < run.logs {
-				t.Errorf("%d logs, want %d", logs, run.logs)
-			}
-			p.lose(p.keys)
+			p.lose("after the end", p.log, p.keys)
 		})
-	}
-}
-
-// The engine never has a commit that isn't durable: a table of it may be written, and found at
-// the next start, before its log is synced.
-func TestTheEngineHasNoCommitBeforeItIsDurable(t *testing.T) {
-	t.Parallel()
-	c := testConfig(t.TempDir())
-	var opened atomic.Pointer[Store]
-	syncs := 0
-	c.synced = func(path string) error {
-		s := opened.Load()
-		if s == nil || path != c.highWaterPath() {
-			return nil
-		}
-		syncs++
-		return inEngine(s, func(src snapshot) error {
-			next := s.water.last.Commit + 1
-			if _, err := readCommit(src, next); !errors.Is(err, ledger.ErrNotFound) {
-				t.Errorf("the engine has commit %d while that is made durable: %v", next, err)
-			}
-			return nil
-		})
-	}
-	s := mustOpenOnly(t, c)
-	opened.Store(s)
-	fill(t, s, 0, 5, 10)
-	if opened.Store(nil); syncs < 5 {
-		t.Errorf("%d syncs of the high-water file", syncs)
 	}
 }

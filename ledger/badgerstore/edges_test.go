@@ -95,7 +95,7 @@ func TestAcceptingAMissingLedgerIsCutShort(t *testing.T) {
 	for name, cut := range map[string]func(Config) error{
 		"the new one is made": startAnew,
 		"the old signs are gone": func(c Config) error {
-			return errors.Join(os.WriteFile(c.acceptingPath(), nil, 0o600), os.Remove(c.highWaterPath()), os.Remove(c.identityPath()))
+			return errors.Join(os.WriteFile(c.acceptingPath(), nil, 0o600), os.Remove(c.logPath()), os.Remove(c.identityPath()))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

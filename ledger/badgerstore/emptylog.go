@@ -6,25 +6,23 @@ import (
 	"os"
 )
 
-// dropEmptyLogs removes logs without a byte. A process that is killed between
-// making a log and giving it its length leaves one, and Badger, which expects only
-// files that it knows, then refuses the whole folder. Nothing is lost by it: should
-// an empty file be what is left of a log that held something, then the ledger is
-// shorter than the high-water mark says, and refuses to start by that.
+// dropEmptyLogs removes empty files of Badger's WAL and of its value log. A kill leaves one before the new file has
+// its length, and Badger then refuses the whole folder. If one ever held a batch, the tail has that too, or its
+// fold record is missing.
 func dropEmptyLogs(dir string) error {
 	empty, err := emptyLogs(dir)
 	for _, path := range empty {
 		err = errors.Join(err, os.Remove(path))
 	}
 	if err != nil {
-		return fmt.Errorf("empty logs of the ledger: %w", err)
+		return fmt.Errorf("empty files of Badger: %w", err)
 	}
 	return nil
 }
 
-// emptyLogs lists the logs without a byte.
+// emptyLogs lists the files of Badger's WAL without a byte.
 func emptyLogs(dir string) (empty []string, err error) {
-	logs, err := filesIn(dir, ".vlog", logSuffix)
+	logs, err := filesIn(dir, ".vlog", walSuffix)
 	for _, path := range logs {
 		info, errStat := os.Stat(path)
 		if errStat == nil && info.Size() == 0 {
@@ -34,3 +32,6 @@ func emptyLogs(dir string) (empty []string, err error) {
 	}
 	return empty, err
 }
+
+// walSuffix ends the name of a file of Badger's WAL.
+const walSuffix = ".mem"

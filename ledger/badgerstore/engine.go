@@ -16,13 +16,11 @@ import (
 	"keep-proxy/ledger"
 )
 
-// engineOptions are Badger's settings for a sidecar. Values stay below the
-// threshold, so that the value log, whose sync errors Badger only logs, is unused.
-// Conflicts can't arise: there is one writer. Where the store syncs the log itself,
-// Badger doesn't; tables and the manifest it syncs always.
+// engineOptions are Badger's settings for a sidecar. Values stay below the threshold, so the value log is unused:
+// Badger only logs its sync errors. Conflicts can't arise: there is one writer. A committed batch is durable.
 func engineOptions(dir string, log zerolog.Logger) badger.Options {
 	opt := badger.DefaultOptions(dir).
-		WithSyncWrites(!ownLogSync).
+		WithSyncWrites(true).
 		WithLogger(engineLog{log: log}).
 		WithMemTableSize(memTableSize).
 		WithNumMemtables(1).
@@ -42,23 +40,10 @@ func engineOptions(dir string, log zerolog.Logger) badger.Options {
 	return opt
 }
 
-// openChecked opens an existing engine whose tables checkTables has found whole.
-func openChecked(opt badger.Options) (*badger.DB, error) {
-	if !opt.ReadOnly {
-		if err := dropEmptyLogs(opt.Dir); err != nil {
-			return nil, err
-		}
-		if err := syncWhatIsLeft(opt.Dir); err != nil {
-			return nil, err
-		}
-	}
-	return openEngine(opt)
-}
-
 // openEngine opens Badger, making an empty one where there is none.
 //
-// Badger maps its files into memory, where a disk that is full or fails is a fault, and would end the
-// process. Whoever starts it is told instead; what Badger's own goroutines touch can still end it.
+// Badger maps its files into memory. A full or failing disk is a fault there, which would end the process. Whoever
+// starts it is told instead; what Badger's own goroutines touch can still end it.
 func openEngine(opt badger.Options) (db *badger.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -77,13 +62,13 @@ func openEngine(opt badger.Options) (db *badger.DB, err error) {
 	return db, nil
 }
 
-// panicError tells a page that the disk couldn't give, which is no damage, from what Badger made of its files.
+// panicError tells a page that the disk couldn't give from damage.
 func panicError(p any) error {
 	if fault, ok := p.(interface{ Addr() uintptr }); ok {
 		return fmt.Errorf("%w: a page of the ledger's files can't be read or written; is the disk full? (a fault at address %#x)",
 			ledger.ErrUnavailable, fault.Addr())
 	}
-	return fmt.Errorf("%w: the engine panicked on its files: %v", ledger.ErrDamaged, p)
+	return fmt.Errorf("%w: Badger panicked on its files: %v", ledger.ErrDamaged, p)
 }
 
 // heldElsewhere reports whether Badger found its folder locked, and touched nothing.
@@ -91,8 +76,8 @@ func heldElsewhere(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "Cannot acquire directory lock")
 }
 
-// engineError tells damage from trouble that will pass: no loss may be accepted
-// because a disk was full, or another program held the files.
+// engineError tells damage from trouble that will pass. No loss may be accepted because a disk was full, or another
+// program held the files.
 func engineError(err error) error {
 	if heldElsewhere(err) {
 		return fmt.Errorf("%w: %w", ledger.ErrLocked, err)
@@ -105,40 +90,52 @@ func engineError(err error) error {
 			return fmt.Errorf("%w: the ledger's files can't be opened: %w", ledger.ErrUnavailable, err)
 		}
 	}
-	return fmt.Errorf("%w: the engine refuses its files: %w", ledger.ErrDamaged, err)
+	return fmt.Errorf("%w: Badger refuses its files: %w", ledger.ErrDamaged, err)
 }
 
-// engineLog passes Badger's warnings and errors on.
+// engineLog passes on what Badger says.
 //
-// Badger tries again without end what failed beside the commits, such as to write a table and to name
-// it in the manifest, and says so here alone. A sync that failed once may have lost what it was to make
-// durable, whatever the next one answers, and a manifest that was written to in part isn't what Badger
-// takes it for. So failed is told.
+// Badger retries its work in the background without end, such as writing a table. It says so here alone. But a
+// failed sync may have lost what it was for, whatever the next one answers. So the first error counts.
 type engineLog struct {
 	log zerolog.Logger
-	// failed is told of what failed; nil where nobody depends on it.
-	failed func(error)
-	// left says that the engine was left open, and that nobody needs to hear of it any more; nil
-	// where the process ends with it.
-	left *atomic.Bool
+	// failure is told of it; nil where nobody depends on Badger.
+	failure *engineFailure
+}
+
+// engineFailure is the first error that Badger logged.
+type engineFailure struct {
+	first atomic.Pointer[error]
+	// stop is told of it as it comes, and that call of Badger never returns; nil to go on.
+	stop atomic.Pointer[func(error)]
+	// left says that Badger was left open, and that nobody needs to hear of it any more.
+	left atomic.Bool
+}
+
+// err is that error.
+func (f *engineFailure) err() error {
+	if err := f.first.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Errorf is told of what Badger couldn't do; while a ledger is sound that is nothing.
 func (l engineLog) Errorf(f string, v ...any) {
-	if l.left != nil && l.left.Load() {
+	if l.failure != nil && l.failure.left.Load() {
 		return
 	}
 	l.log.Error().Msgf("badger: "+f, v...)
-	l.fail(fmt.Errorf("the engine: %w", fmt.Errorf(f, v...)))
+	l.fail(fmt.Errorf("Badger: %w", fmt.Errorf(f, v...)))
 }
 
-// Warningf is told of tables that couldn't be merged, too. That is tried again, and what there was
-// before holds until then; but not if the manifest may say something else.
+// Warningf is told of tables that couldn't be merged, too. Badger retries that, and the old tables hold until then.
+// But an error of the manifest counts: the manifest may say something else.
 func (l engineLog) Warningf(f string, v ...any) {
 	l.log.Warn().Msgf("badger: "+f, v...)
 	for _, a := range v {
 		if err, ok := a.(error); ok && ofManifest(err) {
-			l.fail(fmt.Errorf("the engine: %w", err))
+			l.fail(fmt.Errorf("Badger: %w", err))
 		}
 	}
 }
@@ -147,11 +144,15 @@ func (l engineLog) Infof(string, ...any)  {}
 func (l engineLog) Debugf(string, ...any) {}
 
 func (l engineLog) fail(err error) {
-	if l.failed != nil {
-		l.failed(err)
+	if l.failure == nil {
+		return
+	}
+	l.failure.first.CompareAndSwap(nil, &err)
+	if stop := l.failure.stop.Load(); stop != nil {
+		(*stop)(err)
+		select {}
 	}
 }
 
-// ofManifest reports whether a file operation of the manifest failed. Badger keeps the text alone
-// of some errors.
+// ofManifest reports whether a file operation of the manifest failed. Of some errors Badger keeps only the text.
 func ofManifest(err error) bool { return strings.Contains(err.Error(), badger.ManifestFilename) }

@@ -5,10 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
-
-	badger "github.com/dgraph-io/badger/v4"
 
 	"keep-proxy/ledger"
 )
@@ -35,13 +32,13 @@ type chained struct {
 	prev, hash [32]byte
 }
 
-// appendEvent numbers e, chains it to t and keeps it for the commit. An index entry it
-// gets if it isn't listed by its mutation's record.
+// appendEvent numbers e, chains it to t and keeps it for the commit. It gets an index entry unless its mutation's
+// record lists it.
 func (l *layer) appendEvent(t *tip, e *ledger.Event, listed bool) (event []byte, err error) {
 	e.Seq = t.Seq + 1
 	l.buffer.Reset()
 	l.buffer.Write(t.Hash[:])
-	if err := encode(l.buffer, e); err != nil {
+	if err := encode(&l.buffer, e); err != nil {
 		return nil, err
 	}
 	hash := sha256.Sum256(l.buffer.Bytes())
@@ -66,18 +63,17 @@ func historyKey(mutation string, seq uint64) []byte {
 type events struct {
 	src snapshot
 	// it walks the commits' events backwards.
-	it *badger.Iterator
+	it *cursor
 	// first is the number of the first event of block.
 	first uint64
 	block []chained
 }
 
 func newEvents(src snapshot) *events {
-	prefix := []byte{kEvents}
-	return &events{src: src, it: src.txn.NewIterator(badger.IteratorOptions{Reverse: true, Prefix: prefix})}
+	return &events{src: src, it: src.cursor([]byte{kEvents}, true)}
 }
 
-func (r *events) close() { r.it.Close() }
+func (r *events) close() { r.it.close() }
 
 // at returns the event number seq; a missing one is ledger.ErrNotFound.
 func (r *events) at(seq uint64) (chained, error) {
@@ -91,9 +87,8 @@ func (r *events) at(seq uint64) (chained, error) {
 
 // find loads the events among which number seq is.
 func (r *events) find(seq uint64) error {
-	r.it.Seek(numbered(kEvents, seq))
-	if r.it.ValidForPrefix([]byte{kEvents}) {
-		if err := r.load(r.it.Item().KeyCopy(nil)); err != nil {
+	if r.it.seek(numbered(kEvents, seq)); r.it.valid() {
+		if err := r.load(bytes.Clone(r.it.key())); err != nil {
 			return err
 		}
 		if seq-r.first < uint64(len(r.block)) {
@@ -113,8 +108,7 @@ func (r *events) load(sk []byte) error {
 	return err
 }
 
-// take reads the events that content, which lies under sk, holds, and returns the hash
-// of the event before them.
+// take reads the events in content, the value under sk, and returns the hash of the event before them.
 func (r *events) take(sk, content []byte) (before [32]byte, err error) {
 	first := binary.BigEndian.Uint64(sk[1:])
 	stored, err := chainEvents(sk, content)
@@ -173,8 +167,8 @@ func (r *events) last() (chained, error) {
 func (r *events) after(ctx context.Context, after uint64, limit int) (out []ledger.Event, err error) {
 	// Among those of one commit may be the next.
 	start := numbered(kEvents, after+1)
-	if r.it.Seek(start); r.it.ValidForPrefix([]byte{kEvents}) {
-		start = r.it.Item().KeyCopy(nil)
+	if r.it.seek(start); r.it.valid() {
+		start = bytes.Clone(r.it.key())
 	}
 	var blocks [][]byte
 	r.src.after([]byte{kEvents}, start, func(k []byte) bool {
@@ -197,8 +191,7 @@ func (r *events) after(ctx context.Context, after uint64, limit int) (out []ledg
 	return out, ctx.Err()
 }
 
-// numbersAfter lists the numbers at the end of keys, from the one after after on, but for those
-// that were lost.
+// numbersAfter lists the numbers at the end of keys that are greater than after. Lost events are left out.
 func numbersAfter(ctx context.Context, src snapshot, prefix []byte, after uint64, limit int, lost lostEvents) []uint64 {
 	var out []uint64
 	start := binary.BigEndian.AppendUint64(bytes.Clone(prefix), after+1)
@@ -211,30 +204,70 @@ func numbersAfter(ctx context.Context, src snapshot, prefix []byte, after uint64
 	return out
 }
 
-// verifyEvents walks the events after from up to to, of which those that were lost are missing.
-func verifyEvents(src snapshot, from, to tip, lost lostEvents) error {
+// stretch are events of which each follows the one before it.
+type stretch struct {
+	// first is the number of the first one, next that of the one after the last.
+	first, next uint64
+	// before is the hash of the event before the first, last that of the last one.
+	before, last [32]byte
+}
+
+// stretchOf are the events of one commit.
+func stretchOf(first uint64, before [32]byte, block []chained) stretch {
+	s := stretch{first: first, next: first + uint64(len(block)), before: before, last: before}
+	if len(block) > 0 {
+		s.last = block[len(block)-1].hash
+	}
+	return s
+}
+
+// join puts o at the end of s; false if it doesn't follow.
+func (s *stretch) join(o stretch) bool {
+	if o.first != s.next || o.before != s.last {
+		return false
+	}
+	s.next, s.last = o.next, o.last
+	return true
+}
+
+// verifyEvents wants all events up to to, each after the one before it, and no others. Those that were lost
+// are missing. It shows each to seen.
+func verifyEvents(src snapshot, to tip, lost lostEvents, seen func(k []byte, e ledger.Event) error) error {
 	r := newEvents(src)
 	defer r.close()
-	prev := from.Hash
-	for seq := from.Seq + 1; ; seq++ {
-		at := stretch{next: seq, last: prev}
-		lost = lost.after(&at)
-		if seq, prev = at.next, at.last; seq > to.Seq {
-			break
-		}
-		e, err := r.at(seq)
-		if errors.Is(err, ledger.ErrNotFound) {
-			return fmt.Errorf("%w: event %d of %d is missing", ledger.ErrDamaged, seq, to.Seq)
-		}
-		if err != nil {
-			return err
-		}
-		if e.prev != prev {
-			return fmt.Errorf("%w: event %d doesn't follow the one before it", ledger.ErrDamaged, seq)
-		}
-		prev = e.hash
+	all := stretch{next: 1}
+	missing := func() error {
+		return fmt.Errorf("%w: event %d of %d is missing", ledger.ErrDamaged, all.next, to.Seq)
 	}
-	if prev != to.Hash || len(lost) > 0 {
+	var err error
+	src.each([]byte{kEvents}, func(k []byte) bool {
+		if err = r.load(k); err != nil {
+			return false
+		}
+		var before [32]byte
+		if len(r.block) > 0 {
+			before = r.block[0].prev
+		}
+		lost = lost.after(&all)
+		switch {
+		case all.join(stretchOf(r.first, before, r.block)):
+		case r.first > all.next:
+			err = missing()
+		default:
+			err = fmt.Errorf("%w: event %d doesn't follow the one before it", ledger.ErrDamaged, r.first)
+		}
+		for i := 0; err == nil && i < len(r.block); i++ {
+			err = seen(k, r.block[i].Event)
+		}
+		return err == nil
+	})
+	lost = lost.after(&all)
+	switch {
+	case err != nil:
+		return err
+	case all.next <= to.Seq:
+		return missing()
+	case all.next > to.Seq+1 || all.last != to.Hash || len(lost) > 0:
 		return fmt.Errorf("%w: the events up to %d don't lead to the last commit", ledger.ErrDamaged, to.Seq)
 	}
 	return nil

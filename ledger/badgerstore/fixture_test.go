@@ -46,7 +46,7 @@ func makeFixture(t *testing.T) {
 	c.Now = func() ledger.Stamp {
 		return ledger.Stamp{Wall: ledgertest.Epoch, Mono: time.Hour, Boot: time.Hour, BootID: "boot"}
 	}
-	c.ID = "fixture"
+	c.ID, c.ring = "fixture", 256<<10
 	if _, err := Init(c); err != nil {
 		t.Fatal(err)
 	}

@@ -9,10 +9,8 @@ import (
 	"strings"
 )
 
-// filesIn returns the paths of what lies in a folder under names that end in one of suffixes, in
-// order; of a folder that isn't there, none. A pattern for the whole path would not do: the letters
-// that mean something in patterns are letters as others in the name of a folder, so that it could find
-// nothing here, or what lies in a folder beside it.
+// filesIn returns the paths of a folder's entries whose names end in one of suffixes, in order. A folder that isn't
+// there has none. filepath.Glob would not do: it reads the folder's own name as a pattern.
 func filesIn(dir string, suffixes ...string) (paths []string, err error) {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,7 +1,6 @@
 package badgerstore
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -19,17 +18,6 @@ func TestAFolderOfAnyNameHoldsALedger(t *testing.T) {
 			keys := fill(t, s, 0, 3, 10)
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
-			}
-			// What the list of tables doesn't name is kept until the ledger was found whole.
-			unlisted := filepath.Join(c.dataDir(), "099999.sst")
-			if err := os.WriteFile(unlisted, []byte("a table"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := quarantine(c, engineOptions(c.dataDir(), c.Logger)); err != nil {
-				t.Fatal(err)
-			}
-			if there, err := exists(filepath.Join(c.unlistedDir(), filepath.Base(unlisted))); err != nil || !there {
-				t.Errorf("an unlisted table was kept: %v, %v", there, err)
 			}
 			if err := refusesOrKeeps(t, c, keys); err != nil {
 				t.Error(err)

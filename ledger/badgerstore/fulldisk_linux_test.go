@@ -72,7 +72,7 @@ func untilFull(t *testing.T, dir, mode string) (acknowledged []string) {
 }
 
 // TestNothingAcknowledgedIsLostOnAFullDisk fills a disk without the guard of MinFree, by
-// bodies and by the engine's own writes, which go through memory maps and can kill.
+// bodies and by Badger's own writes, which go through memory maps and can kill.
 func TestNothingAcknowledgedIsLostOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"bodies", onlyRecords} {
@@ -176,7 +176,7 @@ func TestAStartOnAFullDiskHasTheReserve(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, "size=96m")
 	c := testConfig(filepath.Join(dir, "ledger"))
-	c.MinFree = 1 << 20
+	c.MinFree, c.ring = 1<<20, 4<<20
 	s := mustOpenOnly(t, c)
 	m := ledgertest.SampleMutation("a", ledger.InFlight, 0)
 	if err := s.Update(t.Context(), func(tx ledger.Tx) error { return tx.PutMutation(m) }); err != nil {

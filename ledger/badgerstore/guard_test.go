@@ -145,13 +145,14 @@ func TestLowSpaceRefusesNewMutationsOnly(t *testing.T) {
 	}
 }
 
-func TestHighWaterFailurePoisons(t *testing.T) {
+func TestWitnessFailurePoisons(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t.TempDir())
+	c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
 	s := mustOpenOnly(t, c)
 	fill(t, s, 0, 1, 10)
 	gate := gateOf(s)
-	if err := s.water.file.Close(); err != nil {
+	if err := s.witness.file.Close(); err != nil {
 		t.Fatal(err)
 	}
 	m := ledgertest.SampleMutation("a", ledger.Indeterminate, 0)
@@ -159,7 +160,7 @@ func TestHighWaterFailurePoisons(t *testing.T) {
 		return s.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutMutation(m) })
 	}
 	if err := put(); !errors.Is(err, ledger.ErrUnavailable) {
-		t.Errorf("the command whose sync failed: %v", err)
+		t.Errorf("the command whose witness failed: %v", err)
 	}
 	if blockers, _ := gate.BlockersOf("refunds"); len(blockers) != 0 {
 		t.Error("the gate shows what was not acknowledged")
@@ -167,7 +168,7 @@ func TestHighWaterFailurePoisons(t *testing.T) {
 	if err := put(); !errors.Is(err, ledger.ErrUnavailable) {
 		t.Errorf("a later command: %v", err)
 	}
-	if err := s.Healthy(); err == nil || !strings.Contains(err.Error(), "high-water") {
+	if err := s.Healthy(); err == nil || !strings.Contains(err.Error(), "witness") {
 		t.Errorf("Healthy: %v", err)
 	}
 }
@@ -183,7 +184,7 @@ func TestDamageFoundWhileRunningPoisons(t *testing.T) {
 	err := s.do(context.Background(), func(tx *tx) error {
 		sealed, err := tx.layer.raw(mutationKey(other.Key))
 		// The value of b, stored under a's key, as if blocks had changed places.
-		tx.layer.set(mutationKey(m.Key), sealed)
+		tx.layer.set(mutationKey(m.Key), sealed, nil)
 		return err
 	})
 	if err != nil {
@@ -215,14 +216,16 @@ func TestPanickingCommandIsDropped(t *testing.T) {
 
 func TestOversizedCommandIsRefused(t *testing.T) {
 	t.Parallel()
-	s := mustOpen(t, testConfig(t.TempDir()))
+	c := testConfig(t.TempDir())
+	c.ring = logSize
+	s := mustOpen(t, c)
 	for _, c := range []struct {
 		name string
 		size int
 		ok   bool
 	}{
 		{"a head of 1 MiB fits", 1 << 20, true},
-		{"2 MiB don't", 2 << 20, false},
+		{"6 MiB don't", 6 << 20, false},
 	} {
 		m := ledgertest.SampleMutation(c.name, ledger.Applied, 0)
 		m.Result = &ledger.Result{Status: 200, Header: ledger.Header{"Long": {strings.Repeat("x", c.size)}}}

@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// history lists the events of one mutation, ascending: their numbers, each as the
-// distance from the one before it. It lies with the record, so that an event that
-// comes with a change of it needs no index entry. Other events, and those of a
-// history that is full, have one (xHistory).
+// history lists the events of one mutation, ascending: each number as the distance from the one before. It lies
+// with the record, so an event that comes with a change of it needs no index entry. Other events have one
+// (xHistory), and so have those of a full history.
 type history []byte
 
 // fullHistory is the length from which on a history takes no more, in bytes.

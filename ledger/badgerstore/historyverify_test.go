@@ -65,7 +65,7 @@ func TestVerifyFindsAnEventThatWasChanged(t *testing.T) {
 		stored.Events[0] = forged
 		return t.layer.putValue(k, stored)
 	})
-	allGiven(t, s)
+	emptied(t, s)
 	// What opening looks at, which it finds, too, is not all.
 	_, inside := s.verifyAll(context.Background(), nil)
 	if err := errors.Join(err, s.Close()); err != nil {

@@ -1,15 +1,16 @@
 package badgerstore
 
 import (
+	"bytes"
 	"encoding/hex"
+	"errors"
 	"slices"
 	"strings"
 
 	"keep-proxy/ledger"
 )
 
-// mutationIndexes lists the index keys that follow from a record: first those that stay
-// while it has the same dispatches.
+// mutationIndexes lists the index keys that follow from a record.
 func mutationIndexes(m *ledger.Mutation) [][]byte {
 	var room [fewRuns]string
 	at, item, runs := mark(m.CreatedAt, m.Key), digest(m.Workflow, m.Item), appendRuns(room[:0], m)
@@ -20,30 +21,6 @@ func mutationIndexes(m *ledger.Mutation) [][]byte {
 		d := digest(run)
 		l.add(xByRun, d[:], at[:])
 	}
-	return l.moving(m, at)
-}
-
-// mutationIndexesAfter is mutationIndexes for a record of which the version before has
-// the index keys of old.
-func mutationIndexesAfter(old kept[entryOfMutation], m *ledger.Mutation) [][]byte {
-	before := old.record.Mutation
-	if before == nil || !sameSteady(before, m) {
-		return mutationIndexes(m)
-	}
-	var room [fewRuns]string
-	steady := 2 + len(appendRuns(room[:0], m))
-	l := keyList{keys: append(make([][]byte, 0, steady+1), old.indexes[:steady]...)}
-	return l.moving(m, mark(m.CreatedAt, m.Key))
-}
-
-// sameSteady reports whether two versions of a record have the same keys of those that stay.
-func sameSteady(old, m *ledger.Mutation) bool {
-	return old.Key == m.Key && old.CreatedAt.Equal(m.CreatedAt) && old.Workflow == m.Workflow && old.Item == m.Item &&
-		old.Run == m.Run && slices.EqualFunc(old.Dispatches, m.Dispatches, func(a, b ledger.Dispatch) bool { return a.Run == b.Run })
-}
-
-// moving adds the keys that follow from what is changed of a record, and returns all.
-func (l *keyList) moving(m *ledger.Mutation, at [markSize]byte) [][]byte {
 	if m.Unresolved() {
 		workflow := digest(m.Workflow)
 		l.add(xUnresolved, workflow[:], at[:])
@@ -157,9 +134,7 @@ func (l *layer) reindex(before, after [][]byte) error {
 		if containsKey(before, k) {
 			continue
 		}
-		sealed := make([]byte, sealSize)
-		sealIn(k, sealed, 0)
-		l.set(k, sealed)
+		l.set(k, seal(k, nil, 0), nil)
 	}
 	for _, k := range before {
 		if !containsKey(after, k) {
@@ -176,4 +151,42 @@ func containsKey(keys [][]byte, k []byte) bool {
 		}
 	}
 	return false
+}
+
+// counts reports whether an index entry counts: its record must name it. Badger can bring back after a crash what
+// was removed. Another key always counts.
+func (s snapshot) counts(x []byte) (bool, error) {
+	if bytes.IndexByte(derived, x[0]) < 0 || s.version(x) != nil { // Badger may not have it yet.
+		return true, nil
+	}
+	v, name := &view{src: s}, markName(x)
+	var named [][]byte
+	var err error
+	switch x[0] {
+	case xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xOwed:
+		var m *ledger.Mutation
+		if m, err = v.Mutation(name); err == nil {
+			named = mutationIndexes(m)
+		}
+	case xRunActive, xRunEnded, xRunOpened, xRunOfItem:
+		var r *ledger.Run
+		if r, err = v.runBy(name); err == nil {
+			named = storedRunIndexes(r)
+		}
+	case xItemOpened, xItemTaken, xItemID, xItemWaits:
+		var i *ledger.Item
+		if i, err = v.itemBy(name); err == nil {
+			named = itemIndexes(i)
+		}
+	}
+	if errors.Is(err, ledger.ErrNotFound) {
+		return false, nil
+	}
+	return containsKey(named, x), err
+}
+
+// derived are the kinds of index entries that follow from one record each.
+var derived = []byte{
+	xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xOwed,
+	xRunActive, xRunEnded, xRunOpened, xRunOfItem, xItemOpened, xItemTaken, xItemID, xItemWaits,
 }

@@ -13,20 +13,18 @@ import (
 // The first byte of every Badger key says what it holds. Names of any length are
 // digested, so that keys have fixed places and no name can imitate another.
 const (
-	kMeta       = 'M' // identity
-	kMutation   = 'm' // key → record
-	kPart       = 'z' // digest(key), n → part of a long record
-	kRun        = 'R' // digest(run id) → run
-	kToken      = 't' // digest(token digest) → run id
-	kItem       = 'I' // digest(workflow, item) → item
-	kEvidence   = 'v' // digest(connector, account, object) → owner
-	kDelivery   = 'l' // digest(run), key → delivery
-	kConnector  = 'k' // digest(hash) → rule file
-	kBody       = 'b' // sha256 → content, or that it is a file
-	kPending    = 'p' // upload → body that no record names yet
-	kEvents     = 'E' // seq of the first → events of a commit
-	kCommit     = 'j' // number modulo commitRing → commit
-	kCheckpoint = 'q' // number → checkpoint
+	kMeta      = 'M' // identity
+	kMutation  = 'm' // key → record
+	kPart      = 'z' // digest(key), n → part of a long record
+	kRun       = 'R' // digest(run id) → run
+	kToken     = 't' // digest(token digest) → run id
+	kItem      = 'I' // digest(workflow, item) → item
+	kEvidence  = 'v' // digest(connector, account, object) → owner
+	kDelivery  = 'l' // digest(run), key → delivery
+	kConnector = 'k' // digest(hash) → rule file
+	kBody      = 'b' // sha256 → content, or that it is a file
+	kEvents    = 'E' // seq of the first → events of a commit
+	kFold      = 'f' // number of the last, part → fold record
 )
 
 // Indexes hold no content; each ends with an order (see mark).
@@ -54,9 +52,6 @@ const (
 
 // markSize is the length of a mark: a time and a 32-byte name.
 const markSize = 8 + 32
-
-// commitRing is how many commit records are kept: more than four memtables hold.
-const commitRing = 1 << 18
 
 func digest(parts ...string) [32]byte {
 	var short [128]byte // Most names fit, and nothing is allocated.
@@ -101,8 +96,6 @@ func hexOf(sum [32]byte) string {
 	hex.Encode(digits[:], sum[:])
 	return string(digits[:])
 }
-
-func bodyKey(sum [32]byte) []byte { return key(kBody, sum[:]) }
 
 // mark orders by time, then by name.
 func mark(at time.Time, name [32]byte) (m [markSize]byte) {

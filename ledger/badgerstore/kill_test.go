@@ -56,8 +56,9 @@ func claimForEver(dir string) error {
 		return err
 	}
 	c := testConfig(dir)
-	if os.Getenv(childMode) != onlyRecords {
-		c.journal = 64 << 10 // So that the engine is given something every now and then.
+	c.ring = 256 << 10 // So that Badger is given something every now and then.
+	if os.Getenv(childMode) == onlyRecords {
+		c.ring = 4 << 20
 	}
 	s, err := Open(context.Background(), c)
 	if err != nil {
@@ -102,7 +103,9 @@ func claimForEver(dir string) error {
 // writes a table, and does so once more. It prints what was acknowledged.
 func claimInTwoLives(dir string) error {
 	for life := range 2 {
-		s, err := Open(context.Background(), testConfig(dir))
+		c := testConfig(dir)
+		c.ring = 256 << 10
+		s, err := Open(context.Background(), c)
 		if err != nil {
 			return err
 		}
@@ -231,8 +234,8 @@ func TestNothingAcknowledgedIsLostWhenKilled(t *testing.T) {
 func TestKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{
-		"badgerstore.before_commit", "badgerstore.after_apply", "badgerstore.before_highwater",
-		"badgerstore.after_highwater", "badgerstore.after_publish",
+		"badgerstore.before_commit", "badgerstore.before_log", "badgerstore.after_log", "badgerstore.after_fold",
+		"badgerstore.after_publish",
 		"badgerstore.body_chunk", "badgerstore.body_done",
 	} {
 		for _, passing := range []int{1, 2, 25} {

@@ -59,7 +59,7 @@ func TestWhatALaterProgramWroteIsNoDamage(t *testing.T) {
 				return errors.Join(tx.PutMutation(m.Clone()), tx.PutRun(run.Clone()), tx.PutItem(item.Clone()))
 			})
 			err = errors.Join(err, s.do(t.Context(), func(tx *tx) error {
-				tx.layer.set(k, seal(k, content, 0))
+				tx.layer.set(k, seal(k, content, 0), nil)
 				return nil
 			}), s.Close())
 			if err != nil {

@@ -70,7 +70,7 @@ func TestCommandsOfConcurrentCallersAreLinearizable(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	var history []porcupine.Operation
 	var clock int64
-	points := []string{"", "badgerstore.after_apply:60", "badgerstore.before_highwater:34", "", "badgerstore.after_highwater:51", "badgerstore.after_publish:80"}
+	points := []string{"", "badgerstore.before_log:60", "badgerstore.after_fold:4", "", "badgerstore.after_log:51", "badgerstore.after_publish:80"}
 	now := life{First: words()}
 	for now.Number = range linearLives() {
 		for n := range newItems {
@@ -359,7 +359,7 @@ const linearTick = time.Microsecond
 
 func openLinear(dir string, number int) (*linearized, error) {
 	c := testConfig(dir)
-	c.journal = 64 << 10 // So that the engine is given something every now and then.
+	c.ring = 256 << 10 // So that Badger is given something every now and then.
 	// Ids are told apart over processes.
 	l := &linearized{ctx: context.Background(), tag: fmt.Sprintf("p%d", number)}
 	var ticks atomic.Int64

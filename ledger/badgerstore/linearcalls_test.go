@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -19,7 +20,7 @@ type call struct {
 // calls are the commands of the ledger that are drawn, by the model's words for them.
 var calls = map[string]call{
 	"claim": {"Claim", (*linearized).claim}, "join": {"Join", (*linearized).join},
-	"finish": {"Finish", (*linearized).finish}, "park": {"Park", (*linearized).park},
+	"finish": {"EndDispatch", (*linearized).finish}, "park": {"Park", (*linearized).park},
 	"commit": {"MarkCommitted", (*linearized).commit}, "prepared": {"Prepared", (*linearized).prepared},
 	"observe": {"Observe", (*linearized).observe}, "exhaust": {"Exhaust", (*linearized).exhaust}, "resend": {"Resend", (*linearized).resend},
 	"redispatch": {"Redispatch", (*linearized).redispatch}, "call_off": {"CallOffRedispatch", (*linearized).callOff},
@@ -57,7 +58,7 @@ func (l *linearized) do(q asked) answered {
 		err  error
 		word string
 	}{
-		{ledger.ErrItemUnsettled, "unsettled"}, {ledger.ErrRunUnfinished, "unfinished"}, {ledger.ErrRunEnded, "ended"},
+		{ledger.ErrItemUnresolved, "unsettled"}, {ledger.ErrRunUnfinished, "unfinished"}, {ledger.ErrRunEnded, "ended"},
 		{ledger.ErrItemDone, "item-done"}, {ledger.ErrItemAttention, "item-attention"}, {ledger.ErrItemBusy, "busy"},
 		{ledger.ErrBlocked, "blocked"}, {ledger.ErrAttempt, "attempt"}, {ledger.ErrVersion, stale}, {ledger.ErrNotAllowed, refused},
 		{ledger.ErrNotFound, nothing}, {ledger.ErrInvalid, wrong},
@@ -195,8 +196,8 @@ func (l *linearized) join(q *asked) (answered, error) {
 }
 
 func (l *linearized) finish(q *asked) (answered, error) {
-	f := ledger.Finish{Key: l.key(q), Inline: q.is("pending"), Dispatch: ledger.Dispatch{
-		ID: q.Dispatch, Verdict: ledger.VerdictUncertain, Class: ledger.ClassTransient, Reason: "because of a test",
+	f := ledger.EndDispatch{Key: l.key(q), Inline: q.is("pending"), Dispatch: ledger.Dispatch{
+		ID: q.Dispatch, Verdict: ledger.VerdictUncertain, Class: verdict.Transient, Reason: "because of a test",
 		Wire: ledger.Wire{BytesWritten: 1},
 	}}
 	for _, v := range []ledger.Verdict{ledger.VerdictApplied, ledger.VerdictCommitted, ledger.VerdictFailed, ledger.VerdictNotSent} {
@@ -205,12 +206,12 @@ func (l *linearized) finish(q *asked) (answered, error) {
 		}
 	}
 	if q.is("logic") {
-		f.Dispatch.Class = ledger.ClassLogic
+		f.Dispatch.Class = verdict.Logic
 	}
 	if f.Dispatch.Verdict == ledger.VerdictApplied {
 		f.Result = linearResult(q)
 	}
-	out, err := l.Finish(context.Background(), f)
+	out, err := l.EndDispatch(context.Background(), f)
 	return told(out.Mutation, out.Run, err)
 }
 

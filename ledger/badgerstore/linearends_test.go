@@ -1,6 +1,9 @@
 package badgerstore
 
-import "keep-proxy/ledger"
+import (
+	"keep-proxy/internal/verdict"
+	"keep-proxy/ledger"
+)
 
 // What the model knows of how dispatches end: docs/semantics.md §§3, 5 and 9.
 
@@ -11,37 +14,37 @@ func (w *world) finish(q *asked) answered {
 		return answered{Got: why}
 	}
 	r, d := rulesOf(q.Item, q.Key), &m.Dispatches[at]
-	verdict, class := ledger.VerdictUncertain, ledger.ClassTransient
+	judged, class := ledger.VerdictUncertain, verdict.Transient
 	for _, v := range []ledger.Verdict{ledger.VerdictApplied, ledger.VerdictCommitted, ledger.VerdictFailed, ledger.VerdictNotSent} {
 		if q.is(string(v)) {
-			verdict = v
+			judged = v
 		}
 	}
 	if q.is("logic") {
-		class = ledger.ClassLogic
+		class = verdict.Logic
 	}
-	if verdict == ledger.VerdictUncertain && r.prepares && !d.Prepared {
-		verdict, class = ledger.VerdictNotSent, ledger.ClassTransient
+	if judged == ledger.VerdictUncertain && r.prepares && !d.Prepared {
+		judged, class = ledger.VerdictNotSent, verdict.Transient
 	}
-	succeeds := verdict == ledger.VerdictApplied && (d.Verdict == ledger.VerdictUncertain || d.Verdict == ledger.VerdictCommitted) ||
-		verdict == ledger.VerdictCommitted && d.Verdict == ledger.VerdictUncertain
+	succeeds := judged == ledger.VerdictApplied && (d.Verdict == ledger.VerdictUncertain || d.Verdict == ledger.VerdictCommitted) ||
+		judged == ledger.VerdictCommitted && d.Verdict == ledger.VerdictUncertain
 	if d.Verdict != "" && !succeeds {
 		return answered{Got: refused}
 	}
-	d.Verdict = verdict
-	d.Resolved = d.Resolved || verdict == ledger.VerdictApplied || verdict.Failure()
+	d.Verdict = judged
+	d.Resolved = d.Resolved || judged == ledger.VerdictApplied || judged.Failure()
 	newest, run := at == len(m.Dispatches)-1, d.Run
 	m.Version++
 	if m.final() || !w.moves(m, at, newest) {
 		return w.tell(m, run)
 	}
-	if verdict == ledger.VerdictCommitted {
+	if judged == ledger.VerdictCommitted {
 		m.Committed = true
 	}
-	if d.Resend && verdict == ledger.VerdictNotSent && m.Resends > 0 {
+	if d.Resend && judged == ledger.VerdictNotSent && m.Resends > 0 {
 		m.Resends--
 	}
-	if d.Resend && verdict == ledger.VerdictFailed || m.Resends >= resendsAtMost {
+	if d.Resend && judged == ledger.VerdictFailed || m.Resends >= resendsAtMost {
 		m.ResendsClosed = true
 	}
 	w.judged(q, m, at, newest, class)
@@ -71,23 +74,23 @@ func (w *world) moves(m *record, at int, newest bool) bool {
 }
 
 // judged carries a dispatch's end out.
-func (w *world) judged(q *asked, m *record, at int, newest bool, class ledger.Class) {
-	r, verdict := rulesOf(q.Item, q.Key), m.Dispatches[at].Verdict
+func (w *world) judged(q *asked, m *record, at int, newest bool, class verdict.Class) {
+	r, judged := rulesOf(q.Item, q.Key), m.Dispatches[at].Verdict
 	inline := q.is("pending")
 	switch {
-	case verdict == ledger.VerdictApplied && m.State == ledger.InFlight && m.sendingFrom(at+1):
+	case judged == ledger.VerdictApplied && m.State == ledger.InFlight && m.sendingFrom(at+1):
 		m.Committed, m.Known, m.Result = true, true, q.Dispatch
 		m.Queued = false
-	case verdict == ledger.VerdictApplied:
+	case judged == ledger.VerdictApplied:
 		m.happened(q.Dispatch)
-	case verdict == ledger.VerdictCommitted && (!newest || m.State != ledger.InFlight):
+	case judged == ledger.VerdictCommitted && (!newest || m.State != ledger.InFlight):
 		m.committed(r)
 	case m.Committed && m.Known && m.sendingFrom(at+1):
 	case m.Committed && m.Known:
 		m.happened(m.Result)
 	case m.State == ledger.NeedsReconcile:
 		m.to(ledger.NeedsReconcile, "")
-	case verdict.Failure() && !m.Committed && !m.earlierOpen(at):
+	case judged.Failure() && !m.Committed && !m.earlierOpen(at):
 		m.to(ledger.Failed, "")
 		m.Class = class
 	default:
@@ -185,7 +188,7 @@ func (w *world) recover(q *asked) answered {
 	case unsent && !m.Committed:
 		d.Verdict, d.Resolved = ledger.VerdictNotSent, true
 		m.to(ledger.Failed, "")
-		m.Class = ledger.ClassTransient
+		m.Class = verdict.Transient
 	case m.Committed && m.Known:
 		m.happened(m.Result)
 	default:

@@ -3,6 +3,7 @@ package badgerstore
 import (
 	"slices"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -83,12 +84,12 @@ func (m *record) absent(r rules) bool {
 	case m.redispatchOpen(r):
 		m.resolveAll()
 		m.to(ledger.Failed, "")
-		m.Class, m.Queued = ledger.ClassTransient, true
+		m.Class, m.Queued = verdict.Transient, true
 		m.answer(aboutOutcome)
 	default:
 		m.resolveAll()
 		m.to(ledger.Failed, "")
-		m.Class = ledger.ClassTransient
+		m.Class = verdict.Transient
 		if r.onAbsent == ledger.AbsentRedispatch {
 			m.ask(ledger.EscalationAbsent)
 		}
@@ -287,7 +288,7 @@ func (w *world) resolves(q *asked, m *record) bool {
 		}
 		m.resolveAll()
 		m.to(ledger.Failed, "")
-		m.Class = ledger.ClassTransient
+		m.Class = verdict.Transient
 		m.answer(aboutOutcome)
 	case q.is("new_key"):
 		if m.State != ledger.Failed || m.Committed || !r.native {

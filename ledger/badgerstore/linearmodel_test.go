@@ -8,6 +8,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -126,7 +127,7 @@ type flat struct {
 	Payload     string
 	Accepted    string
 	Disputed    string
-	Class       ledger.Class
+	Class       verdict.Class
 	Generation  int
 	// Absences are those that count, Tries those of the runner.
 	Absences, Tries int

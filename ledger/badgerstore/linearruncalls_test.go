@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -49,13 +50,13 @@ func (l *linearized) onRun(q *asked) (answered, error) {
 		}
 		r, err = l.FinishRun(ctx, id, outcome, q.is("keep_open"))
 	case "end_run":
-		r, err = l.EndRun(ctx, id, ledger.ClassTransient, "a host ended it", ledger.ActorProxy)
+		r, err = l.EndRun(ctx, id, verdict.Transient, "a host ended it", ledger.ActorProxy)
 	case "refuse_run":
 		r, err = l.RefuseRun(ctx, id, "its scope was stopped", "")
 	case "fail_run":
-		class := ledger.ClassTransient
+		class := verdict.Transient
 		if q.is("logic") {
-			class = ledger.ClassLogic
+			class = verdict.Logic
 		}
 		r, err = l.FailRun(ctx, id, l.key(q), q.payload(), class, "another run's sending failed", false)
 	case "heartbeat":

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -116,11 +117,11 @@ func (r *execution) restore() {
 }
 
 // fails is a definite failure, as a run meets it.
-func (w *world) fails(token, key, payload string, class ledger.Class) {
+func (w *world) fails(token, key, payload string, class verdict.Class) {
 	r := w.Runs[token]
 	switch {
 	case r == nil || r.over() || r.OnFailure == ledger.FailureReturn:
-	case class != ledger.ClassTransient, r.State == ledger.RunFailing && r.Tries >= triesOfGrace:
+	case class != verdict.Transient, r.State == ledger.RunFailing && r.Tries >= triesOfGrace:
 		w.ends(token, ledger.RunAborted, key, true)
 	case r.State != ledger.RunFailing:
 		r.State, r.Failing, r.Payload, r.Tries = ledger.RunFailing, key, payload, 0
@@ -271,9 +272,9 @@ func (w *world) failRun(q *asked) answered {
 	if w.Runs[q.Run] == nil {
 		return answered{Got: nothing}
 	}
-	class := ledger.ClassTransient
+	class := verdict.Transient
 	if q.is("logic") {
-		class = ledger.ClassLogic
+		class = verdict.Logic
 	}
 	w.fails(q.Run, q.Key, q.payload(), class)
 	return w.standing(q.Run)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -124,7 +125,7 @@ func (m *record) to(s ledger.State, question string) {
 	case ledger.Applied, ledger.Skipped:
 		m.Class = ""
 	case ledger.NeedsReconcile, ledger.Indeterminate:
-		m.Class = ledger.ClassIndeterminate
+		m.Class = verdict.Indeterminate
 	}
 	m.State, m.Queued = s, false
 	m.ask(question)
@@ -183,7 +184,7 @@ func (m *record) undoFailed(r rules) {
 	if m.Of == "" || m.State != ledger.Failed {
 		return
 	}
-	if m.Queued = m.Class == ledger.ClassTransient && m.redispatchOpen(r); !m.Queued {
+	if m.Queued = m.Class == verdict.Transient && m.redispatchOpen(r); !m.Queued {
 		m.ask(ledger.EscalationUndo)
 	}
 }

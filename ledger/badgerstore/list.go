@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -46,12 +47,11 @@ func (s *Store) Mutations(ctx context.Context, f ledger.Filter) (ledger.Page[*le
 	if f.ID != "" {
 		return s.mutationsByID(ctx, f)
 	}
-	return page(ctx, s, f, mutationPrefixes(f), spanned, func(v *view, name [32]byte) (*ledger.Mutation, bool, error) {
-		m, err := v.Mutation(name)
-		if err != nil {
-			return nil, false, required(err, "mutation "+ledger.Key(name).ID())
+	return page(ctx, s, f, mutationPrefixes(f), spanned, func(v *view, name [32]byte) (m *ledger.Mutation, made time.Time, match bool, err error) {
+		if m, err = v.Mutation(name); err != nil {
+			return nil, made, false, err
 		}
-		return m, matchMutation(m, f), nil
+		return m, m.CreatedAt, matchMutation(m, f), nil
 	})
 }
 
@@ -61,12 +61,11 @@ func (s *Store) Runs(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.
 	if f.Workflow != "" && f.Item != "" {
 		prefix = named(xRunOfItem, f.Workflow, f.Item)
 	}
-	return page(ctx, s, f, [][]byte{prefix}, nil, func(v *view, name [32]byte) (*ledger.Run, bool, error) {
-		r, err := v.runBy(name)
-		if err != nil {
-			return nil, false, required(err, "a run")
+	return page(ctx, s, f, [][]byte{prefix}, nil, func(v *view, name [32]byte) (r *ledger.Run, opened time.Time, match bool, err error) {
+		if r, err = v.runBy(name); err != nil {
+			return nil, opened, false, err
 		}
-		return r, matchScope(f, r.Workflow, r.Item, r.ID) && (!f.Unresolved || !r.State.Ended()), nil
+		return r, r.OpenedAt, matchScope(f, r.Workflow, r.Item, r.ID) && (!f.Unresolved || !r.State.Ended()), nil
 	})
 }
 
@@ -79,12 +78,11 @@ func (s *Store) Items(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger
 	case slices.Equal(f.ItemStates, []ledger.ItemState{ledger.ItemNeedsAttention}):
 		prefix = []byte{xItemWaits}
 	}
-	return page(ctx, s, f, [][]byte{prefix}, nil, func(v *view, name [32]byte) (*ledger.Item, bool, error) {
-		i, err := v.itemBy(name)
-		if err != nil {
-			return nil, false, required(err, "an item")
+	return page(ctx, s, f, [][]byte{prefix}, nil, func(v *view, name [32]byte) (i *ledger.Item, opened time.Time, match bool, err error) {
+		if i, err = v.itemBy(name); err != nil {
+			return nil, opened, false, err
 		}
-		return i, matchScope(f, i.Workflow, i.Item, f.Run) && (f.ID == "" || f.ID == i.ID) &&
+		return i, i.OpenedAt, matchScope(f, i.Workflow, i.Item, f.Run) && (f.ID == "" || f.ID == i.ID) &&
 			(len(f.ItemStates) == 0 || slices.Contains(f.ItemStates, i.State)), nil
 	})
 }
@@ -140,10 +138,10 @@ func statePrefixes(states []ledger.State) [][]byte {
 	return out
 }
 
-// page walks the indexes in prefixes together, newest first, from the cursor on; of
-// these the parts that parts gives, if it isn't nil.
+// page walks the indexes in prefixes together, newest first, from the cursor on. If parts isn't nil, it walks only
+// the windows that parts returns. An entry counts only if its record has the entry's time and is asked for.
 func page[T any](ctx context.Context, s *Store, f ledger.Filter, prefixes [][]byte,
-	parts func(snapshot, ledger.Filter, []byte) windows, read func(*view, [32]byte) (T, bool, error),
+	parts func(snapshot, ledger.Filter, []byte) windows, read func(*view, [32]byte) (T, time.Time, bool, error),
 ) (p ledger.Page[T], err error) {
 	from, err := parseCursor(f.Cursor)
 	if err != nil {
@@ -167,11 +165,11 @@ func page[T any](ctx context.Context, s *Store, f ledger.Filter, prefixes [][]by
 			if n%256 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			record, match, err := read(v, markName(m))
-			if err != nil {
+			record, at, match, err := read(v, markName(m))
+			if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 				return err
 			}
-			if !match {
+			if err != nil || !match || mark(at, markName(m)) != [markSize]byte(m) || bytes.Equal(m, last) {
 				continue
 			}
 			if len(p.Items) == limit {
@@ -213,8 +211,7 @@ func (s *Store) Events(ctx context.Context, mutation string, after uint64, limit
 	return out, err
 }
 
-// eventsOf returns the numbers of a mutation's events: those of the index, and those
-// that its record lists, but for those that were lost.
+// eventsOf returns the numbers of a mutation's events, of the index and its record, without lost ones.
 func eventsOf(ctx context.Context, src snapshot, mutation string, after uint64, limit int, lost lostEvents) ([]uint64, error) {
 	seqs := numbersAfter(ctx, src, named(xHistory, mutation), after, limit, lost)
 	listed, err := listedEvents(src, mutation)
@@ -308,20 +305,29 @@ func (s *Store) Due(ctx context.Context, now time.Time) (due []ledger.Key, next 
 		return nil, time.Time{}, err
 	}
 	end := nanos(now)
-	err = s.snapshot(func(src snapshot) error {
+	err = s.snapshot(func(src snapshot) (err error) {
 		src.each([]byte{xDue}, func(k []byte) bool {
 			if binary.BigEndian.Uint64(k[1:]) > end {
 				return false
 			}
-			due = append(due, markName(k))
-			return true
+			var is bool
+			if is, err = src.counts(k); is {
+				due = append(due, markName(k))
+			}
+			return err == nil
 		})
+		if err != nil {
+			return err
+		}
 		later := binary.BigEndian.AppendUint64([]byte{xDue}, end+1)
 		src.after([]byte{xDue}, later, func(k []byte) bool {
-			next = markTime(k[1:])
-			return false
+			var is bool
+			if is, err = src.counts(k); is {
+				next = markTime(k[1:])
+			}
+			return err == nil && !is
 		})
-		return nil
+		return err
 	})
 	return due, next, err
 }

@@ -14,9 +14,8 @@ import (
 	"keep-proxy/ledger"
 )
 
-// ledgerLock is held on ledger.lock while the ledger is open, and beside a high-water file that lies
-// elsewhere: two folders may be configured with the same one, such as a copy that is tried out. The
-// kernel drops it with the process, so that a crash leaves none behind.
+// ledgerLock is held on ledger.lock while the ledger is open. Another lock lies beside the witness, since a copy
+// that is tried out may name the same one. The kernel drops both with the process, so a crash leaves none behind.
 type ledgerLock struct {
 	folder, water *os.File
 }
@@ -29,11 +28,11 @@ func lockLedger(c Config) (*ledgerLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if path := c.highWaterPath(); path != c.insidePath() {
+	if path := c.HighWaterFile; path != "" {
 		// The file itself is replaced by a new one now and then.
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 		if err == nil {
-			l.water, err = lockFile(path+".lock", c.Now().Wall, "high-water file "+path, "stop it, or use another ledger.high_water_file for this folder")
+			l.water, err = lockFile(path+".lock", c.Now().Wall, "witness "+path, "stop it, or use another ledger.high_water_file for this folder")
 		}
 	}
 	if err != nil {
@@ -68,8 +67,7 @@ func writeAll(f *os.File, text string) error {
 	return err
 }
 
-// Waiting for a lock, which a process that was forked but hasn't begun its own
-// program yet can hold for a moment after its parent let go.
+// A forked process can still hold a lock until it begins its own program. So whoever takes one waits a moment.
 const (
 	lockTries = 20
 	lockPause = 10 * time.Millisecond

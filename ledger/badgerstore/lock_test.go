@@ -67,7 +67,7 @@ func TestAHighWaterFileBelongsToOneLedgerAtATime(t *testing.T) {
 		},
 	} {
 		err := ask()
-		if !errors.Is(err, ledger.ErrLocked) || !strings.Contains(err.Error(), "high-water file "+c.HighWaterFile) ||
+		if !errors.Is(err, ledger.ErrLocked) || !strings.Contains(err.Error(), "witness "+c.HighWaterFile) ||
 			!strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
 			t.Errorf("%s: %v", name, err)
 		}

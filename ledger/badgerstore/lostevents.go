@@ -11,9 +11,8 @@ import (
 // lostKey holds the events that accepted losses took.
 var lostKey = []byte{kMeta, 'l'}
 
-// lostEvents are the events that are missing between those that are left, and before the next
-// one, in their order. Nothing else may be missing: that the events before them and those after
-// them are there, and are the same, follows from their hashes.
+// lostEvents are the events that are missing between those that are left, and before the next one, in their order.
+// Nothing else may be missing: the hashes show that the events before and after them are unchanged.
 type lostEvents []lostStretch
 
 // lostStretch are events that follow one another.
@@ -74,16 +73,6 @@ func findLost(src snapshot, t tip) (lost lostEvents, err error) {
 func (l lostEvents) holds(seq uint64) bool {
 	for _, s := range l {
 		if s.First <= seq && seq < s.Next {
-			return true
-		}
-	}
-	return false
-}
-
-// endAt reports whether t's event is the last one of those that were lost in a row.
-func (l lostEvents) endAt(t tip) bool {
-	for _, s := range l {
-		if s.Next == t.Seq+1 && s.Last == t.Hash {
 			return true
 		}
 	}

@@ -11,17 +11,17 @@ import (
 	"keep-proxy/ledger/ledgertest"
 )
 
-// thousands of records with a long text each are more than one transaction takes.
-const thousands = 2000
+// hundreds of records with a long text each are more than one transaction takes.
+const hundreds = 500
 
 var longText = strings.Repeat("x", 1000)
 
-// storeThousands stores many records of one workflow, a few hundred a command.
-func storeThousands(t *testing.T, s *Store, put func(ledger.Tx, int) error) {
+// storeHundreds stores many records of one workflow, a hundred a command.
+func storeHundreds(t *testing.T, s *Store, put func(ledger.Tx, int) error) {
 	t.Helper()
-	for from := 0; from < thousands; from += 250 {
+	for from := 0; from < hundreds; from += 100 {
 		err := s.Update(t.Context(), func(tx ledger.Tx) error {
-			for i := from; i < from+250; i++ {
+			for i := from; i < from+100; i++ {
 				if err := put(tx, i); err != nil {
 					return err
 				}
@@ -68,14 +68,14 @@ func itemOf(name, run string, shared bool) *ledger.Item {
 	}
 }
 
-func TestFinishingARunOfThousandsOfItems(t *testing.T) {
+func TestFinishingARunOfHundredsOfItems(t *testing.T) {
 	t.Parallel()
 	s, l := manyLedger(t)
 	r, err := l.OpenRun(t.Context(), ledger.OpenRun{Workflow: "w", Items: ledger.ItemsMany})
 	if err != nil {
 		t.Fatal(err)
 	}
-	storeThousands(t, s, func(tx ledger.Tx, i int) error {
+	storeHundreds(t, s, func(tx ledger.Tx, i int) error {
 		name := fmt.Sprint("item ", i, longText)
 		if err := tx.PutMutation(mutationOf(i, name, r.ID, ledger.Applied)); err != nil {
 			return err
@@ -87,7 +87,7 @@ func TestFinishingARunOfThousandsOfItems(t *testing.T) {
 		t.Fatalf("run %+v, %v", r, err)
 	}
 	err = l.View(t.Context(), func(v ledger.View) error {
-		for i := range thousands {
+		for i := range hundreds {
 			item, err := v.Item("w", fmt.Sprint("item ", i, longText))
 			if err != nil {
 				return err
@@ -103,10 +103,10 @@ func TestFinishingARunOfThousandsOfItems(t *testing.T) {
 	}
 }
 
-func TestSkippingAnItemOfThousandsOfMutations(t *testing.T) {
+func TestSkippingAnItemOfHundredsOfMutations(t *testing.T) {
 	t.Parallel()
 	s, l := manyLedger(t)
-	storeThousands(t, s, func(tx ledger.Tx, i int) error {
+	storeHundreds(t, s, func(tx ledger.Tx, i int) error {
 		if i == 0 {
 			if err := tx.PutItem(itemOf("i", "", false)); err != nil {
 				return err
@@ -159,7 +159,7 @@ func TestAcceptingALossOfManyLongRecords(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(c.highWaterPath()); err != nil {
+	if err := os.Remove(c.logPath()); err != nil {
 		t.Fatal(err)
 	}
 	loss, err := AcceptLoss(t.Context(), c, "the volume broke", "ada")

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	badger "github.com/dgraph-io/badger/v4"
-
 	"keep-proxy/ledger"
 )
 
@@ -18,32 +16,22 @@ type leftover struct {
 	bodies int
 }
 
-// mend makes what is left of a ledger agree with its records, before anything is built on it.
-// The engine has each commit whole or not at all. So where one is missing before others, each
-// record is one that there was, but what came with an earlier change of it, and didn't change
-// since, may be missing: that it stands in the way, that it is found, its contents; and what the
-// missing commit took away may still be there. All of that follows from the records.
+// mend makes what is left of a ledger agree with its records, before anything is built on it. Badger has each batch
+// of a fold whole or not at all. If one is missing, each record that can be read is one that there was. Its index
+// entries and contents may be missing, and removed entries may still be there. All follows from the records.
 //
 // Nothing else is made up. What can't be read stays as it is, and is damage still.
 func (s *Store) mend() error {
-	return s.db.View(func(txn *badger.Txn) error {
-		src := snapshot{txn}
-		if err := s.checkMeta(src); err != nil {
-			return err
-		}
-		if err := s.loadLeft(src); err != nil {
-			return err
-		}
+	if err := s.view(s.checkMeta); err != nil {
+		return err
+	}
+	if err := s.recoverLeft(); err != nil {
+		return err
+	}
+	return s.view(func(src snapshot) error {
 		s.left.whole = isWhole(src, s.tip)
-		m := mending{store: s, src: src, to: newLayer(snapshot{})}
-		if err := errors.Join(m.records(), m.indexes()); err != nil {
-			return err
-		}
-		if err := m.flush(); err != nil {
-			return err
-		}
-		// What was put into several logs of the engine is to be durable before its marks say so.
-		return syncWhatIsLeft(s.config.dataDir())
+		m := mending{store: s, src: src, to: newWrites(nil)}
+		return errors.Join(m.records(), m.indexes(), m.flush())
 	})
 }
 
@@ -69,7 +57,7 @@ func (m *mending) flush() error {
 	if err := m.store.db.Update(m.to.apply); err != nil {
 		return engineError(fmt.Errorf("mend what is left: %w", err))
 	}
-	m.to = newLayer(snapshot{})
+	m.to = newWrites(nil)
 	return nil
 }
 
@@ -87,43 +75,33 @@ func (m *mending) each(kind byte, fn func(k []byte) error) (err error) {
 	return err
 }
 
-// records puts what is missing of that which follows from records.
+// records puts the index entries and the values of contents that are missing.
 func (m *mending) records() error {
-	uploads, err := m.uploads()
-	if err != nil {
-		return err
+	var ignored Report
+	put := func(k []byte) error {
+		indexes, err := m.derive(k, &ignored)
+		if err != nil {
+			return err
+		}
+		return m.put(indexes)
 	}
-	v := &view{src: m.src}
 	return errors.Join(
 		m.each(kMutation, func(k []byte) error {
-			r, err := v.Mutation(ledger.Key(markName(k)))
+			r, err := (&view{src: m.src}).Mutation(ledger.Key(markName(k)))
 			if err != nil {
 				return err
 			}
-			return errors.Join(m.put(mutationIndexes(r)), m.spans(r), m.bodies(r, uploads))
+			return errors.Join(put(k), m.bodies(r))
 		}),
-		m.each(kRun, func(k []byte) error {
-			r, err := v.runBy(markName(k))
-			if err != nil {
-				return err
-			}
-			return m.put(storedRunIndexes(r))
-		}),
-		m.each(kItem, func(k []byte) error {
-			i, err := v.itemBy(markName(k))
-			if err != nil {
-				return err
-			}
-			return m.put(itemIndexes(i))
-		}))
+		m.each(kRun, put), m.each(kItem, put))
 }
 
 // put puts those of the index keys that are missing.
 func (m *mending) put(indexes [][]byte) error {
 	for _, x := range indexes {
-		switch _, err := m.src.item(x); {
+		switch _, err := m.src.raw(x); {
 		case errors.Is(err, ledger.ErrNotFound):
-			m.to.set(x, seal(x, nil, 0))
+			m.to.set(x, seal(x, nil, 0), nil)
 		case err != nil:
 			return err
 		}
@@ -131,46 +109,17 @@ func (m *mending) put(indexes [][]byte) error {
 	return nil
 }
 
-// spans puts the keys that r shares with others.
-func (m *mending) spans(r *ledger.Mutation) error {
-	var keys [][]byte
-	for _, n := range newSpans(nil, nil, r) {
-		keys = append(keys, n.key())
-	}
-	return m.put(keys)
-}
-
-// uploads are the marks of contents that no record named, by their digests.
-func (m *mending) uploads() (marks map[[32]byte][][]byte, err error) {
-	marks = map[[32]byte][][]byte{}
-	return marks, m.each(kPending, func(k []byte) error {
-		content, err := m.src.get(k)
-		if err != nil {
-			return err
-		}
-		var p pendingBody
-		if err := decode(k, content, &p); err != nil || !p.Whole {
-			return err
-		}
-		marks[p.Sum] = append(marks[p.Sum], k)
-		return nil
-	})
-}
-
-// bodies keeps the contents that r names from being swept, and says of those that are missing
-// that they are lost. Of a long one that isn't known yet: its file may be there.
-func (m *mending) bodies(r *ledger.Mutation, uploads map[[32]byte][][]byte) error {
+// bodies gives a value to each content that r names and that has none. Short content is lost. The file of long
+// content may be there.
+func (m *mending) bodies(r *ledger.Mutation) error {
 	for _, b := range bodiesOf(r) {
 		sum, err := bodySum(b)
 		if err != nil {
 			return damaged(mutationKey(r.Key), err.Error())
 		}
-		for _, mark := range uploads[[32]byte(sum)] {
-			m.to.remove(mark)
-		}
 		sk := key(kBody, sum)
-		switch _, err := m.src.item(sk); {
-		case err == nil || m.to.find(sk) >= 0:
+		switch _, err := m.src.raw(sk); {
+		case err == nil || m.to.base.young.get(sk, allCommits) != nil:
 			continue
 		case !errors.Is(err, ledger.ErrNotFound):
 			return err
@@ -188,46 +137,16 @@ func (m *mending) bodies(r *ledger.Mutation, uploads map[[32]byte][][]byte) erro
 
 // indexes removes the index keys that follow from no record.
 func (m *mending) indexes() error {
-	for _, kind := range []byte{
-		xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xOwed,
-		xRunActive, xRunEnded, xRunOpened, xRunOfItem, xItemOpened, xItemTaken, xItemID, xItemWaits,
-	} {
+	for _, kind := range derived {
 		if err := m.each(kind, func(k []byte) error {
-			after, err := m.follow(k)
-			if err != nil && !errors.Is(err, ledger.ErrNotFound) {
-				return err
-			}
-			if !containsKey(after, k) {
+			is, err := m.src.counts(k)
+			if err == nil && !is {
 				m.to.remove(k)
 			}
-			return nil
+			return err
 		}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// follow are the index keys that follow from the record to which one leads.
-func (m *mending) follow(x []byte) ([][]byte, error) {
-	v, name := &view{src: m.src}, markName(x)
-	switch x[0] {
-	case xRunActive, xRunEnded, xRunOpened, xRunOfItem:
-		r, err := v.runBy(name)
-		if err != nil {
-			return nil, err
-		}
-		return storedRunIndexes(r), nil
-	case xItemOpened, xItemTaken, xItemID, xItemWaits:
-		i, err := v.itemBy(name)
-		if err != nil {
-			return nil, err
-		}
-		return itemIndexes(i), nil
-	}
-	r, err := v.Mutation(name)
-	if err != nil {
-		return nil, err
-	}
-	return mutationIndexes(r), nil
 }

@@ -98,11 +98,10 @@ func newLossy(t *testing.T) *lossy {
 	return l
 }
 
-// left is what is left if the engine has these commits, and the journal lacks one.
-func (l *lossy) left(t *testing.T, hole int, commits ...int) Config {
+// left is what is left if Badger has these commits, and the log none any more.
+func (l *lossy) left(t *testing.T, commits ...int) Config {
 	t.Helper()
-	c := l.given(t, len(versions)-1, commits...)
-	l.damageJournal(t, c, hole)
+	c := l.given(t, commits...)
 	remove(t, c.bodiesDir())
 	if err := os.CopyFS(c.bodiesDir(), os.DirFS(l.files)); err != nil {
 		t.Fatal(err)
@@ -122,46 +121,25 @@ func accept(t *testing.T, c Config) Loss {
 	return loss
 }
 
-// TestWhateverIsLostAndAcceptedTheRestIsSound loses commits from between others, of which the
-// journal can't put back all: what is left agrees with itself.
+// TestWhateverIsLostAndAcceptedTheRestIsSound loses commits from between others, and at the end: what is
+// left agrees with itself.
 func TestWhateverIsLostAndAcceptedTheRestIsSound(t *testing.T) {
 	t.Parallel()
 	l := newLossy(t)
-	for _, test := range []struct {
-		hole        int
-		given, kept []int
-	}{
-		{1, []int{2, 3, 4, 5, 6, 7, 8, 9}, nil},
-		{2, []int{1, 3, 4, 5, 6, 7, 8, 9}, nil},
-		{3, []int{1, 2, 4, 5, 6, 7, 8, 9}, nil},
-		{4, []int{1, 2, 3, 5, 6, 7, 8, 9}, nil},
-		{5, []int{1, 2, 3, 4, 6, 7, 8, 9}, nil},
-		{6, []int{1, 2, 3, 4, 5, 7, 8, 9}, nil},
-		{7, []int{1, 2, 3, 4, 5, 6, 8, 9}, nil},
-		{8, []int{1, 2, 3, 4, 5, 6, 7, 9}, nil},
-		{1, []int{3, 6}, nil},
-		{2, []int{1, 4, 7, 9}, nil},
-		{1, []int{5, 8}, nil},
-		// What is before the hole is put back, unless the engine has something behind it.
-		{5, []int{1, 2}, []int{1, 2, 3, 4}},
-		{8, []int{1, 2, 4, 5}, []int{1, 2, 3, 4, 5, 6, 7}},
-		{3, nil, []int{1, 2}},
-		{1, nil, nil},
-		{4, []int{1, 2, 5}, nil},
-		{4, []int{1, 2, 6}, nil},
+	for _, kept := range [][]int{
+		{2, 3, 4, 5, 6, 7, 8, 9}, {1, 3, 4, 5, 6, 7, 8, 9}, {1, 2, 4, 5, 6, 7, 8, 9}, {1, 2, 3, 5, 6, 7, 8, 9},
+		{1, 2, 3, 4, 6, 7, 8, 9}, {1, 2, 3, 4, 5, 7, 8, 9}, {1, 2, 3, 4, 5, 6, 8, 9}, {1, 2, 3, 4, 5, 6, 7, 9},
+		{3, 6}, {1, 4, 7, 9}, {5, 8}, {1, 2}, {1, 2, 4, 5}, {}, {1, 2, 5}, {1, 2, 6},
 	} {
-		if test.kept == nil {
-			test.kept = test.given
-		}
-		t.Run(fmt.Sprint(test.hole, " of ", test.given), func(t *testing.T) {
+		t.Run(fmt.Sprint(kept), func(t *testing.T) {
 			t.Parallel()
-			c := l.left(t, test.hole, test.given...)
+			c := l.left(t, kept...)
 			accept(t, c)
 			if _, err := Verify(t.Context(), c, nil); err != nil {
 				t.Errorf("verified at once: %v", err)
 			}
 			s := mustOpenOnly(t, c)
-			l.holds(t, s, test.kept)
+			l.holds(t, s, kept)
 			if err := s.Update(t.Context(), puttingBody(l.short)); err != nil {
 				t.Error(err)
 			}
@@ -263,11 +241,11 @@ func puttingBody(content []byte) func(ledger.Tx) error {
 	}
 }
 
-// A long content that is gone besides is no reason to lose the commit that names it.
-func TestWhatNamesLostContentIsPutBackIfTheLossIsAccepted(t *testing.T) {
+// A long content that is gone besides is no reason to lose the record that names it.
+func TestWhatNamesLostContentStaysIfTheLossIsAccepted(t *testing.T) {
 	t.Parallel()
 	l := newLossy(t)
-	c := l.left(t, 4, 1)
+	c := l.left(t, 1, 2)
 	remove(t, c.bodiesDir())
 	if loss := accept(t, c); loss.Bodies != 1 {
 		t.Errorf("loss %+v", loss)
@@ -286,7 +264,7 @@ func TestWhatNamesLostContentIsPutBackIfTheLossIsAccepted(t *testing.T) {
 func TestAnAcceptedLossNamesTheEventsThatAreGone(t *testing.T) {
 	t.Parallel()
 	l := newLossy(t)
-	c := l.left(t, 3, 1, 2, 5, 6, 7, 9)
+	c := l.left(t, 1, 2, 5, 6, 7, 9)
 	if loss := accept(t, c); loss.Events != 3 || loss.Bodies != 1 {
 		t.Errorf("loss %+v", loss)
 	}
@@ -302,9 +280,10 @@ func TestAnAcceptedLossNamesTheEventsThatAreGone(t *testing.T) {
 	if events, err := s.Events(t.Context(), gone, 0, 100); err != nil || len(events) != 1 {
 		t.Errorf("of a record that was dropped: %+v, %v; want one event", events, err)
 	}
+	ignore := func([]byte, ledger.Event) error { return nil }
 	if err := s.snapshot(func(src snapshot) error {
-		return errors.Join(verifyEvents(src, tip{}, s.tip, s.lost), must(verifyEvents(src, tip{}, s.tip, nil)),
-			must(verifyEvents(src, tip{}, s.tip, append(slices.Clone(s.lost), lostStretch{First: s.tip.Seq + 2}))))
+		return errors.Join(verifyEvents(src, s.tip, s.lost, ignore), must(verifyEvents(src, s.tip, nil, ignore)),
+			must(verifyEvents(src, s.tip, append(slices.Clone(s.lost), lostStretch{First: s.tip.Seq + 2}), ignore)))
 	}); err != nil {
 		t.Error(err)
 	}
@@ -322,9 +301,9 @@ func must(err error) error {
 func TestDamageAfterAnAcceptedLossIsFound(t *testing.T) {
 	t.Parallel()
 	l := newLossy(t)
-	c := l.left(t, 3, 1, 2, 4, 5, 6, 7, 9)
+	c := l.left(t, 1, 2, 4, 5, 6, 7, 9)
 	accept(t, c)
-	sound, other := c, l.given(t, len(versions)-1, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+	sound, other := c, l.given(t, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 	first := ledgertest.SampleMutation("a", ledger.Applied, 0)
 	for name, k := range map[string][]byte{
 		"events before the hole":             numbered(kEvents, 1),
@@ -360,7 +339,7 @@ func TestDamageAfterAnAcceptedLossIsFound(t *testing.T) {
 func TestARecordThatIsDamagedStaysSo(t *testing.T) {
 	t.Parallel()
 	l := newLossy(t)
-	c := l.left(t, 8, 1, 2, 3, 4, 5, 6, 7, 9)
+	c := l.left(t, 1, 2, 3, 4, 5, 6, 7, 9)
 	db, err := openEngine(engineOptions(c.dataDir(), c.Logger))
 	if err != nil {
 		t.Fatal(err)
@@ -380,12 +359,12 @@ func TestARecordThatIsDamagedStaysSo(t *testing.T) {
 func TestALossAfterAnAcceptedOneBeganAtTheEnd(t *testing.T) {
 	t.Parallel()
 	l := newLossy(t)
-	c := l.left(t, 3, 1, 2, 4, 5, 6, 7, 8, 9)
+	c := l.left(t, 1, 2, 4, 5, 6, 7, 8, 9)
 	c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
 	accept(t, c)
 	s := mustOpenOnly(t, c)
 	fill(t, s, 0, 1, 10)
-	allGiven(t, s)
+	emptied(t, s)
 	older := copyFolder(t, c.Dir)
 	fill(t, s, 1, 2, 10)
 	if err := s.Close(); err != nil {
@@ -412,7 +391,7 @@ func transplant(t *testing.T, from, to Config, k []byte) {
 			if sealed != nil {
 				return txn.Set(k, sealed)
 			}
-			sealed, err = snapshot{txn}.raw(k)
+			sealed, err = snapshot{txn: txn}.raw(k)
 			return err
 		})
 		if err := errors.Join(err, db.Close()); err != nil {
@@ -421,55 +400,26 @@ func transplant(t *testing.T, from, to Config, k []byte) {
 	}
 }
 
-// After a loss was accepted the ledger goes on with a journal of its own: what the one before
-// held is never put back over what follows.
-func TestNothingOfBeforeIsPutBackAfterAnAcceptedLoss(t *testing.T) {
+// After a loss was accepted the ledger goes on with a log of its own: what the one before held behind the
+// hole is never folded over what follows.
+func TestNothingOfBeforeIsFoldedAfterAnAcceptedLoss(t *testing.T) {
 	t.Parallel()
 	l := newLossy(t)
-	for _, where := range []string{"inside", "elsewhere", "inside, by another name"} {
-		t.Run(where, func(t *testing.T) {
-			t.Parallel()
-			c := l.left(t, 5, 1, 2)
-			inside, elsewhere := c.highWaterPath(), where == "elsewhere"
-			switch where {
-			case "elsewhere":
-				c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
-			case "inside, by another name":
-				c.HighWaterFile = c.Dir + "/./highwater"
-			}
-			accept(t, c)
-			if there, err := exists(inside); err != nil || there == elsewhere {
-				t.Errorf("a high-water file inside: %t, %v", there, err)
-			}
-			a, err := readHighWater(c.highWaterPath())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, j := range a.after {
-				for _, old := range l.after {
-					if j.tip.Link == old.tip.Link {
-						t.Errorf("its journal holds commit %d of before", j.tip.Commit)
-					}
-				}
-			}
-			engine := copyFolder(t, c.dataDir())
-			s := mustOpenOnly(t, c)
-			keys := fill(t, s, 0, 8, 10)
-			crashed := c
-			crashed.Dir = copyFolder(t, c.Dir)
-			if elsewhere {
-				crashed.HighWaterFile = filepath.Join(copyFolder(t, filepath.Dir(c.HighWaterFile)), "highwater")
-			}
-			if where == "inside, by another name" {
-				crashed.HighWaterFile = ""
-			}
-			swap(t, engine, crashed.dataDir())
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			s = mustOpen(t, crashed)
-			l.holds(t, s, []int{1, 2, 3, 4})
-			goesOnIn(t, s, keys)
-		})
+	c := l.left(t, 1, 2)
+	l.logWithout(t, c, 3)
+	if err := refusesOrKeeps(t, c, nil); !errors.Is(err, ledger.ErrDamaged) {
+		t.Fatalf("%v, want ErrDamaged", err)
+	}
+	accept(t, c)
+	s := mustOpenOnly(t, c)
+	keys := fill(t, s, 0, 8, 10)
+	crashed := testConfig(copyFolder(t, c.Dir))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []Config{crashed, c} {
+		s := mustOpen(t, c)
+		l.holds(t, s, []int{1, 2})
+		goesOnIn(t, s, keys)
 	}
 }

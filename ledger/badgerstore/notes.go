@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// manyNotes is how many notes the committer is woken for although a commit with them isn't
-	// due: they are evaluated in one go, and a command behind them waits.
+	// manyNotes is how many notes wake the committer before their commit is due. They are evaluated in one go, and
+	// a command behind them waits.
 	manyNotes = 128
 	// mostNotes is how many wait before their callers do.
 	mostNotes = 4 * manyNotes
 )
 
-// notes are what nobody waits for, in their order. The committer evaluates them before the next
-// command, so that who comes after a note finds it done, and else when their commit is due.
-// It isn't woken for each of them.
+// notes are what nobody waits for, in their order. The committer evaluates them before the next command, so that
+// who comes after a note finds it done. Without a command it evaluates them when their commit is due. It isn't
+// woken for each of them.
 type notes struct {
 	mu   sync.Mutex
 	list []func(ledger.Tx) error

@@ -12,14 +12,12 @@ type pendingBodies struct {
 	config Config
 
 	mu sync.Mutex
-	// uploads are those in the engine, by digest, with the number of their mark.
-	uploads map[string]uint64
-	next    uint64
+	// uploads are the digests of those that have a value.
+	uploads map[string]struct{}
 	files   map[string]pendingFile
 	// held counts those who are about to name a body that others name already.
 	held map[string]int
-	// going are bodies that are being removed, and whether the file in bodies/ still is
-	// the one that is to go.
+	// going are the bodies that are being removed: true if the file in bodies/ is still the one to go.
 	going map[string]bool
 }
 
@@ -30,24 +28,17 @@ type pendingFile struct {
 	holders int
 }
 
-func (p *pendingBodies) upload(sha256 string) (uint64, bool) {
+func (p *pendingBodies) upload(sha256 string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	u, ok := p.uploads[sha256]
-	return u, ok
+	_, ok := p.uploads[sha256]
+	return ok
 }
 
-func (p *pendingBodies) begin() uint64 {
+func (p *pendingBodies) add(sha256 string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next++
-	return p.next
-}
-
-func (p *pendingBodies) add(sha256 string, upload uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.uploads[sha256] = upload
+	p.uploads[sha256] = struct{}{}
 }
 
 // file returns the size of a file that no record names yet.
@@ -58,9 +49,8 @@ func (p *pendingBodies) file(sha256 string) (int64, bool) {
 	return f.size, ok
 }
 
-// place moves a synced file to bodies/, in the place of one of the same name: that has
-// the same content, or is damaged. Unless a record names it already, the mark comes
-// first.
+// place moves a synced file to bodies/. It replaces one of the same name, which has the same content or is damaged.
+// Unless a record names it already, the mark comes first.
 func (p *pendingBodies) place(path, sha256 string, size int64, named bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,8 +79,7 @@ func (p *pendingBodies) place(path, sha256 string, size int64, named bool) error
 	return nil
 }
 
-// release ends one holder's interest in a file. The last one's takes away what no
-// record names by then.
+// release ends one holder's interest in a file. With the last one the file goes, unless a record names it by then.
 func (p *pendingBodies) release(sha256 string, named func() (bool, error)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,8 +164,8 @@ func (p *pendingBodies) removing(sha256 string) bool {
 	return true
 }
 
-// removed ends it, with the file: unless another was put in its place, or will be, as it
-// is wanted anew.
+// removed ends the removal, with the file if there is one. The file stays if another was put in its place, or if
+// the body is wanted anew.
 func (p *pendingBodies) removed(sha256 string, file bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

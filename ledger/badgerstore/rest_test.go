@@ -64,27 +64,6 @@ func (p *pastRun) asked(check func(by string, r ledger.Run, blockers []ledger.Bl
 	check("its token", r, blockers, err)
 }
 
-// A batch may wait for the disk for longer than the committer waits for commands: the engine
-// lacks it still then.
-func TestARestKeepsWhatTheEngineMayLack(t *testing.T) {
-	t.Parallel()
-	h := newHorizon()
-	c := newChanged(h, newBacklog())
-	k := []byte("k")
-	c.begin(1)
-	c.add(entry{k, []byte("v")})
-	h.wrote(1)
-	c.rest()
-	c.begin(2)
-	if v, ok := c.value(k); !ok || string(v) != "v" {
-		t.Errorf("after a rest %q lies under a key that is being synced", v)
-	}
-	h.reached(1)
-	if c.rest(); len(c.now.list)+len(c.before.list) > 0 {
-		t.Error("what the engine has is kept over a rest")
-	}
-}
-
 // A day's runs don't stay in memory, and each of them is known all the same.
 func TestEndedRunsAreKnownForADay(t *testing.T) {
 	t.Parallel()
@@ -128,45 +107,3 @@ func TestATokenOfALostRunIsUnknown(t *testing.T) {
 		t.Errorf("it stops the ledger: %v", err)
 	}
 }
-
-// What is read again costs little; what lies about for the next command holds memory.
-func TestTheStoreRestsWhenNoCommandComes(t *testing.T) {
-	t.Parallel()
-	p := newPastRun(t, time.Nanosecond)
-	s := p.s
-	if err := s.do(t.Context(), func(*tx) error {
-		s.mutations.keep(p.stop.Key, kept[entryOfMutation]{})
-		s.runs.keep(p.going.ID, kept[*ledger.Run]{})
-		s.items.keep(itemName{}, kept[*ledger.Item]{})
-		s.deliveries.keep(deliveryName{}, kept[*ledger.Delivery]{})
-		s.bodies.keep([32]byte{}, kept[struct{}]{})
-		s.connectors.keep("", kept[struct{}]{})
-		s.spans.keep(spanName{}, kept[struct{}]{})
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	for begun := time.Now(); ; {
-		left := 0
-		if err := s.do(t.Context(), func(*tx) error { // It changes nothing, so that nothing is published.
-			for _, n := range []int{
-				s.mutations.length(), s.runs.length(), s.items.length(), s.deliveries.length(), s.bodies.length(),
-				s.connectors.length(), s.spans.length(),
-			} {
-				left += n
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if left == 0 {
-			return
-		}
-		if time.Since(begun) > 2*time.Minute {
-			t.Fatalf("%d records are still kept", left)
-		}
-	}
-}
-
-// length is how many records a shelf holds.
-func (s *shelf[K, R]) length() int { return len(s.young) + len(s.old) }

@@ -7,16 +7,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	badger "github.com/dgraph-io/badger/v4"
 )
 
-// restoringPath marks a ledger that goes on as an older copy of itself, and doesn't
-// say so yet: until it does, it opens as a restored one only.
+// restoringPath marks a ledger that goes on as an older copy of itself. Until its gap is noted, it opens as a
+// restored one only.
 func (c Config) restoringPath() string { return filepath.Join(c.Dir, "ledger.restoring") }
 
-// beginRestored notes that a gap is to come, and puts a new high-water file in place,
-// for the tip of the copy, where the one that is there is ahead of it.
+// beginRestored notes that a gap is to come.
 func (s *Store) beginRestored() error {
 	if err := s.noteBehind(); err != nil {
 		return err
@@ -25,13 +22,7 @@ func (s *Store) beginRestored() error {
 	if s.behind.known {
 		text += "\n" + strconv.Itoa(s.behind.gaps)
 	}
-	if err := writeSynced(s.config.restoringPath(), []byte(text)); err != nil {
-		return err
-	}
-	if !s.older {
-		return nil
-	}
-	return createHighWater(s.config, s.ID(), s.checkpoint.Epoch, s.tip)
+	return writeSynced(s.config.restoringPath(), []byte(text))
 }
 
 // behind says of a restored copy that it ends before what was acknowledged, and how many gaps
@@ -41,12 +32,12 @@ type behind struct {
 	gaps  int
 }
 
-// noteBehind finds out whether the copy is behind: by the high-water file, or by the word of an
-// earlier start that saw one and was cut short.
+// noteBehind finds out whether the copy is behind. The witness says so, or what an earlier start wrote before it
+// was cut short.
 func (s *Store) noteBehind() error {
 	if s.older {
-		return s.db.View(func(txn *badger.Txn) error {
-			gaps, err := (&view{src: snapshot{txn}}).Gaps()
+		return s.view(func(src snapshot) error {
+			gaps, err := (&view{src: src}).Gaps()
 			s.behind = behind{true, len(gaps)}
 			return err
 		})
@@ -68,8 +59,8 @@ func (s *Store) noteBehind() error {
 	return nil
 }
 
-// Behind reports whether the ledger is a restored copy that is known to end before what was
-// acknowledged, and how many gaps it holds from before that: none of them is of what is missing now.
+// Behind reports whether the ledger is a restored copy that is known to end before what was acknowledged. The gaps
+// are those that it held before: none of them is of what is missing now.
 func (s *Store) Behind() (gaps int, known bool) { return s.behind.gaps, s.behind.known }
 
 // GapNoted says that the gap of a restored copy is in the ledger.

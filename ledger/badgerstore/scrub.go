@@ -5,9 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
-
-	badger "github.com/dgraph-io/badger/v4"
 
 	"keep-proxy/ledger"
 )
@@ -17,12 +16,11 @@ const (
 	// before others have their turn.
 	sliceBytes  = 256 << 10
 	sliceValues = 256
-	// busyShare is how many times as long as a slice took those who commit have it for
-	// themselves, and busyRest the least of it.
+	// busyShare is how many times a slice's duration those who commit get for themselves, busyRest the least.
 	busyShare = 8
 	busyRest  = 5 * time.Millisecond
-	// idleWork is how long it works in a store where nobody commits before it rests half as
-	// long: timers are too coarse for a rest after each slice.
+	// idleWork is how long it works before it rests half as long, in a store where nobody commits. Timers are too
+	// coarse for a rest after each slice.
 	idleWork = 5 * time.Millisecond
 )
 
@@ -36,12 +34,10 @@ type Scrubbed struct {
 	Damaged []string `json:"damaged,omitempty"`
 }
 
-// Scrub reads all that is stored, also what nobody has asked for since long, and holds it
-// against its checksums while the store works; it gives way to commits. A damaged value
-// stops the store, as it does whoever reads it. A damaged body is counted: whoever reads
-// it is refused, and nothing else depends on it. visit is told of each mutation's record,
-// which it may keep, and progress, now and then, how far it is, while nothing is held
-// open; both may be nil, and end the scrub by an error.
+// Scrub reads all that is stored and holds it against its checksums, while the store works. It gives way to
+// commits. A damaged value stops the store, as it does for any reader. A damaged body is counted: whoever reads it
+// is refused, and nothing else depends on it. Each mutation's record goes to visit, which may keep it. Now and then
+// progress is told how far it is, while nothing is held open. Both may be nil, and end it by an error.
 func (s *Store) Scrub(ctx context.Context, visit func(*ledger.Mutation) error, progress func(Scrubbed) error) (done Scrubbed, err error) {
 	w := s.newWalker(nil)
 	at := scrubbing{visit: visit}
@@ -146,8 +142,8 @@ func (r *resting) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// walker goes over the values of a store that works meanwhile, in slices, each of a
-// snapshot of its own: a long one would keep the engine from letting go of what is old.
+// walker goes over the values of a store that works meanwhile, in slices. Each has a snapshot of its own: a long
+// one would keep Badger from letting go of old data.
 type walker struct {
 	store  *Store
 	prefix []byte
@@ -161,28 +157,29 @@ func (s *Store) newWalker(prefix []byte) *walker {
 	return &walker{store: s, prefix: prefix, next: prefix, since: time.Now(), commits: s.commits.Load()}
 }
 
-// slice calls fn with some values, whose checksums hold, then rests. whole says that
-// content is not only the head of a long value. It reports whether there is more.
+// slice calls fn with some values, whose checksums hold, then rests. For the head of a long value whole is false.
+// It reports whether there is more.
 func (w *walker) slice(ctx context.Context, fn func(src snapshot, k, content []byte, whole bool) error) (more bool, err error) {
 	err = w.store.snapshot(func(src snapshot) error {
-		it := src.txn.NewIterator(badger.IteratorOptions{Prefix: w.prefix})
-		defer it.Close()
+		c := src.cursor(w.prefix, false)
+		defer c.close()
 		bytes, n := 0, 0
-		for it.Seek(w.next); it.ValidForPrefix(w.prefix); it.Next() {
-			k := it.Item().KeyCopy(nil)
+		for c.seek(w.next); c.valid(); c.next() {
+			k := slices.Clone(c.key())
 			if bytes >= sliceBytes || n >= sliceValues {
 				w.next, more = k, true
 				return nil
 			}
-			err := it.Item().Value(func(sealed []byte) error {
-				bytes, n = bytes+len(k)+len(sealed), n+1
-				content, flags, err := unseal(k, sealed)
-				if err != nil {
-					return err
-				}
-				return fn(src, k, content, flags&flagSplit == 0)
-			})
+			sealed, err := c.sealed()
 			if err != nil {
+				return err
+			}
+			bytes, n = bytes+len(k)+len(sealed), n+1
+			content, flags, err := unseal(k, sealed)
+			if err != nil {
+				return err
+			}
+			if err := fn(src, k, content, flags&flagSplit == 0); err != nil {
 				return err
 			}
 		}
@@ -194,8 +191,8 @@ func (w *walker) slice(ctx context.Context, fn func(src snapshot, k, content []b
 	return more, w.rest(ctx)
 }
 
-// rest lets others work: now and then for half as long as it worked, and at once and longer if
-// somebody commits.
+// rest lets others work. If somebody commits, it rests at once and longer. Else it rests now and then, for half as
+// long as it worked.
 func (w *walker) rest(ctx context.Context) error {
 	worked := time.Since(w.since)
 	wait := worked / 2

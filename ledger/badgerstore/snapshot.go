@@ -11,39 +11,76 @@ import (
 	"keep-proxy/ledger"
 )
 
-// source is what a view reads: one transaction, or a command's overlay over it.
-type source interface {
-	// get returns the content under key, which must not be changed, or ledger.ErrNotFound.
-	get(key []byte) ([]byte, error)
-	// read gives the content under key to fn, valid in the call only: it spares a copy.
-	read(key []byte, fn func(content []byte) error) error
-	// keys lists the keys with this prefix in ascending order.
-	keys(prefix []byte) ([][]byte, error)
+// snapshot is the ledger as it was after one commit: Badger, and the changes that it didn't have then,
+// the younger ones first.
+type snapshot struct {
+	young, old *memtable
+	// at is the number of that commit.
+	at  uint64
+	txn *badger.Txn
 }
 
-// raw reads sealed values.
-type raw func(key []byte) ([]byte, error)
+// version returns the last change of a key that Badger doesn't have, nil if there is none.
+func (s snapshot) version(k []byte) *version {
+	if v := s.young.get(k, s.at); v != nil {
+		return v
+	}
+	return s.old.get(k, s.at)
+}
 
-// content reads the value under k and puts the parts of a split one together.
-func (read raw) content(k []byte) ([]byte, error) {
-	sealed, err := read(k)
+// raw returns the sealed value under k, which must not be changed, or ledger.ErrNotFound.
+func (s snapshot) raw(k []byte) ([]byte, error) {
+	if v := s.version(k); v != nil {
+		if v.sealed == nil {
+			return nil, ledger.ErrNotFound
+		}
+		return v.sealed, nil
+	}
+	if s.txn == nil {
+		return nil, ledger.ErrNotFound
+	}
+	item, err := s.txn.Get(k)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return nil, ledger.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", keyName(k), err)
+	}
+	v, err := item.ValueCopy(nil)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", keyName(k), err)
+	}
+	return v, nil
+}
+
+func (s snapshot) has(k []byte) (bool, error) {
+	_, err := s.raw(k)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// get returns the content under k, which must not be changed, or ledger.ErrNotFound.
+func (s snapshot) get(k []byte) ([]byte, error) {
+	sealed, err := s.raw(k)
 	if err != nil {
 		return nil, err
 	}
-	return read.unsealed(k, sealed)
+	return s.unsealed(k, sealed)
 }
 
 // unsealed is the content of the value under k, put together if it is split.
-func (read raw) unsealed(k, sealed []byte) ([]byte, error) {
+func (s snapshot) unsealed(k, sealed []byte) ([]byte, error) {
 	content, flags, err := unseal(k, sealed)
 	if err != nil || flags&flagSplit == 0 {
 		return content, err
 	}
-	var s split
-	if err := decode(k, content, &s); err != nil {
+	var whole split
+	if err := decode(k, content, &whole); err != nil {
 		return nil, err
 	}
-	return read.join(k, s)
+	return s.join(k, whole)
 }
 
 // split describes a value that is stored in parts.
@@ -58,11 +95,11 @@ func partKey(k []byte, n uint32) []byte {
 	return key(kPart, d[:], binary.BigEndian.AppendUint32(nil, n))
 }
 
-func (read raw) join(k []byte, s split) ([]byte, error) {
+func (s snapshot) join(k []byte, whole split) ([]byte, error) {
 	var out []byte
-	for n := range s.Parts {
+	for n := range whole.Parts {
 		pk := partKey(k, n)
-		sealed, err := read(pk)
+		sealed, err := s.raw(pk)
 		if errors.Is(err, ledger.ErrNotFound) {
 			return nil, damaged(k, fmt.Sprintf("part %d is missing", n))
 		}
@@ -75,112 +112,49 @@ func (read raw) join(k []byte, s split) ([]byte, error) {
 		}
 		out = append(out, part...)
 	}
-	if int64(len(out)) != s.Size || sum256(out) != s.Sum {
+	if int64(len(out)) != whole.Size || sum256(out) != whole.Sum {
 		return nil, damaged(k, "the parts don't fit together")
 	}
 	return out, nil
 }
 
-// snapshot is a source over one Badger transaction.
-type snapshot struct {
-	txn *badger.Txn
-}
-
-func (s snapshot) item(k []byte) (*badger.Item, error) {
-	item, err := s.txn.Get(k)
-	if errors.Is(err, badger.ErrKeyNotFound) {
-		return nil, ledger.ErrNotFound
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", keyName(k), err)
-	}
-	return item, nil
-}
-
-func (s snapshot) raw(k []byte) ([]byte, error) {
-	item, err := s.item(k)
-	if err != nil {
-		return nil, err
-	}
-	v, err := item.ValueCopy(nil)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", keyName(k), err)
-	}
-	return v, nil
-}
-
-// read implements source.
-func (s snapshot) read(k []byte, fn func(content []byte) error) error {
-	item, err := s.item(k)
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = item.Value(func(sealed []byte) error {
-		var content []byte
-		if content, failed = raw(s.raw).unsealed(k, sealed); failed == nil {
-			failed = fn(content)
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("read %s: %w", keyName(k), err)
-	}
-	return failed
-}
-
-func (s snapshot) get(k []byte) ([]byte, error) { return raw(s.raw).content(k) }
-
-func (s snapshot) keys(prefix []byte) ([][]byte, error) {
-	var out [][]byte
+// keys lists the keys with this prefix in ascending order. Index entries are those that count.
+func (s snapshot) keys(prefix []byte) (out [][]byte, err error) {
 	s.each(prefix, func(k []byte) bool {
-		out = append(out, bytes.Clone(k))
-		return true
+		var is bool
+		if is, err = s.counts(k); is {
+			out = append(out, bytes.Clone(k))
+		}
+		return err == nil
 	})
-	return out, nil
+	return out, err
 }
 
 // each visits the keys with this prefix, ascending, until fn returns false. The
 // key is valid during the call only.
-func (s snapshot) each(prefix []byte, fn func(k []byte) bool) {
-	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
-	defer it.Close()
-	for it.Seek(prefix); it.ValidForPrefix(prefix); it.Next() {
-		if !fn(it.Item().Key()) {
-			return
-		}
-	}
-}
+func (s snapshot) each(prefix []byte, fn func(k []byte) bool) { s.after(prefix, prefix, fn) }
 
 // after visits the keys with this prefix from start on.
 func (s snapshot) after(prefix, start []byte, fn func(k []byte) bool) {
-	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
-	defer it.Close()
-	for it.Seek(start); it.ValidForPrefix(prefix); it.Next() {
-		if !fn(it.Item().Key()) {
-			return
-		}
-	}
+	s.visit(s.cursor(prefix, false), start, fn)
 }
 
 // backwards visits the keys with this prefix from the greatest not after start on.
 func (s snapshot) backwards(prefix, start []byte, fn func(k []byte) bool) {
-	it := s.txn.NewIterator(badger.IteratorOptions{Reverse: true, Prefix: prefix})
-	defer it.Close()
-	for it.Seek(start); it.ValidForPrefix(prefix); it.Next() {
-		if !fn(it.Item().Key()) {
-			return
-		}
+	s.visit(s.cursor(prefix, true), start, fn)
+}
+
+func (s snapshot) visit(c *cursor, start []byte, fn func(k []byte) bool) {
+	defer c.close()
+	for c.seek(start); c.valid() && fn(c.key()); c.next() {
 	}
 }
 
 // last returns the greatest key with this prefix, nil if there is none.
-func (s snapshot) last(prefix []byte) []byte {
-	it := s.txn.NewIterator(badger.IteratorOptions{Reverse: true, Prefix: prefix})
-	defer it.Close()
-	it.Seek(append(bytes.Clone(prefix), bytes.Repeat([]byte{0xff}, 64)...))
-	if !it.ValidForPrefix(prefix) {
-		return nil
-	}
-	return it.Item().KeyCopy(nil)
+func (s snapshot) last(prefix []byte) (last []byte) {
+	s.backwards(prefix, append(bytes.Clone(prefix), bytes.Repeat([]byte{0xff}, 64)...), func(k []byte) bool {
+		last = bytes.Clone(k)
+		return false
+	})
+	return last
 }

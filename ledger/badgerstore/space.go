@@ -63,8 +63,8 @@ func (s *space) check() error { return s.atLeast(s.minFree) }
 // with which they are refused. Outcomes are recorded still.
 func (s *Store) Spacious() error { return s.space.check() }
 
-// checkBody refuses a long body below half of the minimum, so that outcomes still
-// find room for theirs when new mutations are refused.
+// checkBody refuses a body below half of the minimum. So outcomes have room for theirs when new mutations have
+// none.
 func (s *space) checkBody() error { return s.atLeast(s.minFree / 2) }
 
 func (s *space) atLeast(limit uint64) error {
@@ -86,8 +86,8 @@ func (s *space) atLeast(limit uint64) error {
 	return nil
 }
 
-// roomForCopy refuses to write so many bytes more of a copy of the ledger into dir, mostly on the same disk:
-// it leaves what new mutations need, so that these are not refused because of it.
+// roomForCopy refuses to write size more bytes of a copy into dir where too little would be left. It is mostly the
+// same disk: new mutations must not be refused because of the copy.
 func (s *space) roomForCopy(dir string, size int64) error {
 	if s.minFree == 0 {
 		return nil
@@ -122,8 +122,8 @@ func (s *space) measure() {
 	}
 }
 
-// resume finds the reserve that a process before this one set aside, and gives it up at once if space is
-// low: the engine, which is opened next, may need it.
+// resume finds the reserve that an earlier process set aside. If space is low it gives it up at once: Badger is
+// opened next, and may need it.
 func (s *space) resume() error {
 	if s.minFree == 0 {
 		return nil

@@ -6,18 +6,15 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"keep-proxy/ledger"
 )
 
-// What a rule version or a time touched is found without reading every record, and
-// without a key for each: a record lies in the listing by when it was made, and two
-// indexes name parts of that listing. One names the seconds in which records were made that
-// a version of a connector's file has. The other names, for each minute, the minutes in
-// which records were made to which something happened in it. A busy second costs one key, as
-// does a quiet one.
+// What a rule version or a time touched is found without reading every record or storing a key for each. A record
+// lies in the listing by when it was made, and two indexes name parts of that listing. One names, for a version of
+// a connector's file, the seconds in which its records were made. The other names, for each minute, the minutes in
+// which the records touched in it were made. A busy second costs one key, as does a quiet one.
 
 // unitSize is the length of a second or a minute in a key.
 const unitSize = 4
@@ -28,9 +25,8 @@ func second(at time.Time) uint32 { return uint32(nanos(at) / uint64(time.Second)
 // minute is at in minutes since 1970.
 func minute(at time.Time) uint32 { return uint32(nanos(at) / uint64(time.Minute)) }
 
-// spanName is an entry of one of the two indexes. One of a rule says that a version of the
-// connector's file has records that were made in the second made, another one that records
-// which were made in the minute made were touched in the minute at.
+// spanName is an entry of one of the two indexes. With rule: the connector's file in this version has records that
+// were made in the second made. Else: records that were made in the minute made were touched in the minute at.
 type spanName struct {
 	rule      bool
 	connector string
@@ -86,21 +82,18 @@ func sameRule(old, m *ledger.Mutation) bool {
 	return old.Connector == m.Connector && old.ConnectorVersion == m.ConnectorVersion && old.CreatedAt.Equal(m.CreatedAt)
 }
 
-// span puts the keys that m asks for and old, if there is one, didn't.
-func (t *tx) span(old, m *ledger.Mutation) error {
+// span puts the keys that m asks for and old, if there is one, didn't. A key that only Badger has is put again:
+// looking for it would cost more.
+func (t *tx) span(old, m *ledger.Mutation) {
 	if old != nil && sameSpan(old, m) {
-		return nil
+		return
 	}
 	var room [4]spanName
 	for _, n := range newSpans(room[:0], old, m) {
-		if _, known := t.store.spans.get(n); !known {
-			n.connector = strings.Clone(n.connector) // It may be a part of the record's text.
-		}
-		if err := keep(t, &t.store.spans, n, spanName.key, nil); err != nil {
-			return err
+		if sk := n.key(); t.layer.base.version(sk) == nil {
+			t.layer.set(sk, seal(sk, nil, 0), nil)
 		}
 	}
-	return nil
 }
 
 // sameSpan reports whether m asks for no key that old didn't: nearly every change.
@@ -139,8 +132,8 @@ func ofUnits(list []uint32, unit time.Duration) windows {
 	return out
 }
 
-// holds reports whether a record that was made then is in one of them; if not, below is
-// the end of the next older one, 0 if there is none.
+// holds reports whether a record that was made then is in one of them. If not, below is the end of the next older
+// one, 0 if there is none.
 func (w windows) holds(made uint64) (ok bool, below uint64) {
 	if w == nil {
 		return true, 0
@@ -232,8 +225,8 @@ func versionPrefixes(src snapshot, connector [32]byte) (out [][]byte) {
 	}
 }
 
-// versionWindows are those of one version, newest first. As each of them holds one record,
-// those that a page can need are enough; what is older is one window then.
+// versionWindows are those of one version, newest first. Each holds one record, so as many are enough as a page can
+// need. What is older is one window then.
 func versionWindows(src snapshot, prefix, from []byte) windows {
 	start := uint32(math.MaxUint32)
 	if from != nil {

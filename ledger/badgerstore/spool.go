@@ -149,8 +149,7 @@ func (f *spool) keep(ctx context.Context) (ledger.Body, error) {
 	return body, nil
 }
 
-// bodyNamed returns what is stored under the digest, and whether the content can be
-// had, so that a record names it.
+// bodyNamed is bodyAt in a snapshot of its own. A file has a value only once a record named it.
 func (s *Store) bodyNamed(sha256 string) (h bodyHead, known bool, err error) {
 	sum, err := hex.DecodeString(sha256)
 	if err != nil {
@@ -169,8 +168,7 @@ func (f *spool) Close() error {
 		return nil
 	}
 	var err error
-	// Whether a record that could not be committed is kept will be known after a
-	// restart only; until then its body stays.
+	// After a failed commit only a restart tells whether its record is kept: its body stays until then.
 	if f.held && f.store.Healthy() == nil {
 		sha256 := f.body.SHA256
 		err = f.store.pending.release(sha256, func() (bool, error) {

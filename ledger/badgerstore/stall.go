@@ -27,8 +27,7 @@ func (c Config) stallAfter() time.Duration {
 	return stallAfter
 }
 
-// looks is how often a watch looks in the time of stallAfter: what hangs is found at most
-// one part of so many too late.
+// looks is how often a watch looks within stallAfter. A hang is found too late by one such part of it at most.
 const looks = 16
 
 // What a watch is told that is done.
@@ -36,17 +35,15 @@ var (
 	aCommand, aSync, aRead, aWrite = "a command", "a sync", "a read", "a write"
 )
 
-// watch looks after one goroutine that does what may hang. If that takes longer than
-// stallAfter, the store is stopped and all who wait are answered, since a caller who waits
-// for a disk knows less than one who is told that the outcome is unknown. What hangs may
-// still end, and become durable: only a restart tells.
+// watch looks after one goroutine that does what may hang. If that takes longer than stallAfter, the store stops
+// and all who wait are answered. Told that the outcome is unknown, a caller knows more than one who waits for a
+// disk. What hangs may still end, and become durable: only a restart tells.
 //
-// A timer for each thing that is done would cost more than many a command. So one looks
-// every now and then whether it is the same thing still, and rests while nothing is done.
-// A process that was frozen for long finds one look due, and doesn't take that for a
-// disk's silence.
+// A timer for each thing that is done would cost more than many a command. So one looks now and then whether it is
+// the same thing still, and rests while nothing is done. A process that was frozen for long finds one look due, and
+// doesn't take that for a disk's silence.
 type watch struct {
-	every   time.Duration
+	every   atomic.Int64 // in nanoseconds
 	stalled func(what string, after time.Duration)
 	// turn is odd while something is done, and another for each; what says what it is.
 	turn atomic.Uint64
@@ -59,7 +56,9 @@ type watch struct {
 }
 
 func (s *Store) newWatch() *watch {
-	return &watch{every: s.config.stallAfter() / looks, stalled: s.stall}
+	w := &watch{stalled: s.stall}
+	w.every.Store(int64(s.config.stallAfter() / looks))
+	return w
 }
 
 // over does what may hang. One goroutine does so at a time.
@@ -68,10 +67,12 @@ func (w *watch) over(what *string, do func() error) error {
 	w.turn.Add(1)
 	defer w.turn.Add(1)
 	if !w.armed.Load() && w.armed.CompareAndSwap(false, true) {
-		time.AfterFunc(w.every, w.look)
+		w.lookLater()
 	}
 	return do()
 }
+
+func (w *watch) lookLater() { time.AfterFunc(time.Duration(w.every.Load()), w.look) }
 
 // look finds out whether what was done at the last look is done still.
 func (w *watch) look() {
@@ -86,11 +87,11 @@ func (w *watch) look() {
 		w.seen, w.times = turn, 0
 	default:
 		if w.times++; w.times == looks {
-			w.stalled(*w.what.Load(), looks*w.every)
+			w.stalled(*w.what.Load(), looks*time.Duration(w.every.Load()))
 			return // for good: the store takes nothing more
 		}
 	}
-	time.AfterFunc(w.every, w.look)
+	w.lookLater()
 }
 
 // stall stops the store and answers those who wait.
@@ -99,8 +100,14 @@ func (s *Store) stall(what string, after time.Duration) {
 	s.stallOnce.Do(func() { close(s.stalled) })
 }
 
-// bounded does what may hang for those who are asked to wait: it returns when the store
-// stalls, and leaves behind what hangs.
+// engineFailed stops the store for good. That call of Badger never returns, and who waits for it is answered.
+func (s *Store) engineFailed(err error) {
+	s.poison(err)
+	s.stallOnce.Do(func() { close(s.stalled) })
+	s.deadOnce.Do(func() { close(s.dead) })
+}
+
+// bounded does what may hang while a caller waits. It returns when the store stalls, and leaves behind what hangs.
 func (s *Store) bounded(what *string, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- s.newWatch().over(what, do) }()
@@ -127,8 +134,8 @@ func (s *Store) answered(c *command) error {
 	}
 }
 
-// ended waits until a goroutine has, such as the committer. One that hangs is given up, with the
-// files open: closing them would wait, too.
+// ended waits until a goroutine has ended, such as the committer. One that hangs is given up, with the files open:
+// closing them would wait, too.
 func (s *Store) ended(ended <-chan struct{}) error {
 	select {
 	case <-ended:
@@ -145,10 +152,10 @@ func (s *Store) ended(ended <-chan struct{}) error {
 	}
 }
 
-// closeEngine closes an engine, if it was opened, and reports whether it had to be left open. Badger tries
-// for ever to write what tables it has in memory: a disk that is full, or a folder that is gone,
-// would keep whoever closes it. What isn't in a table is in the log that the next start reads.
-func (c Config) closeEngine(db *badger.DB) (left bool, err error) {
+// closeEngine closes Badger, if it was opened, and reports whether it had to be left open. Where a disk is full or
+// a folder is gone, Badger tries for ever to write its memtables. Whoever closes it would wait as long. What isn't
+// in a table is in Badger's WAL, which the next start reads.
+func (c Config) closeEngine(db *badger.DB, failed <-chan struct{}) (left bool, err error) {
 	if db == nil {
 		return false, nil
 	}
@@ -159,8 +166,10 @@ func (c Config) closeEngine(db *badger.DB) (left bool, err error) {
 	select {
 	case err := <-closed:
 		return false, err
+	case <-failed:
+		return true, fmt.Errorf("%w: the ledger was left open, as Badger failed", ledger.ErrUnavailable)
 	case <-bound.C:
-		return true, fmt.Errorf("%w: the ledger was left open, as its engine could not write the last tables for %v; look at the disk of %s",
+		return true, fmt.Errorf("%w: the ledger was left open, as Badger could not write the last tables for %v; look at the disk of %s",
 			ledger.ErrUnavailable, c.stallAfter(), c.Dir)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
 )
@@ -38,17 +39,8 @@ func hangs(t *testing.T) (s *Store, end chan struct{}) {
 	return s, end
 }
 
-// stallsAfter makes s less patient. Nothing may be under way.
-func (s *Store) stallsAfter(d time.Duration) {
-	s.config.stall = d
-	s.commands, s.syncs, s.gives = s.newWatch(), s.newWatch(), s.newWatch()
-}
-
 func TestSyncThatHangsStopsTheLedger(t *testing.T) {
 	t.Parallel()
-	if !ownLogSync {
-		t.Skip("Badger syncs its log itself here")
-	}
 	s, end := hangs(t)
 	gate := gateOf(s)
 	m := ledgertest.SampleMutation("hangs", ledger.Indeterminate, 0)
@@ -118,24 +110,24 @@ func TestCommandThatHangsStopsTheLedger(t *testing.T) {
 	}
 }
 
-// The engine gets what the journal holds beside the commits: they go on while its log is synced,
-// until that hangs for too long.
-func TestALogThatHangsStopsTheLedger(t *testing.T) {
-	t.Parallel()
-	if !ownLogSync {
-		t.Skip("Badger syncs its log itself here")
-	}
+// Commits go on while Badger is given what it lacks, until that hangs for too long.
+func TestAFoldThatHangsStopsTheLedger(t *testing.T) { //nolint:paralleltest // The point is the whole process's.
 	c := testConfig(t.TempDir())
-	h := newHeldLog(&c)
+	c.calm = time.Hour
 	s := mustOpenOnly(t, c)
 	fill(t, s, 0, 3, 10)
 	// The command below has to be done in this time, and what closing waits for in as much again.
 	s.stallsAfter(3 * time.Second)
-	h.arm()
-	s.giving.want(s.horizon.durable.Load(), true)
-	<-h.begun
+	begun, end := make(chan struct{}), make(chan struct{})
+	disarm, err := fault.Do("badgerstore.after_fold", 1, func() { close(begun); <-end })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer disarm()
+	foldNow(t, s)
+	<-begun
 	if err := s.do(t.Context(), putting(ledgertest.SampleMutation("meanwhile", ledger.Indeterminate, 0))); err != nil {
-		t.Errorf("a command while the log is synced: %v", err)
+		t.Errorf("a command while Badger is given something: %v", err)
 	}
 	<-s.stalled
 	if err := s.do(t.Context(), putting(ledgertest.SampleMutation("late", ledger.Indeterminate, 0))); !errors.Is(err, errHangs) {
@@ -144,22 +136,32 @@ func TestALogThatHangsStopsTheLedger(t *testing.T) {
 	if err := s.Close(); !errors.Is(err, errHangs) {
 		t.Errorf("closing: %v", err)
 	}
-	h.letGo()
-	<-s.giving.ended
+	close(end)
+	<-s.folded
 	if err := s.release(); err != nil {
 		t.Error(err)
 	}
-	s.config.stall, s.config.synced = 0, nil
+	s.config.stall = 0
 	if m := seen(t, mustOpen(t, s.config), ledgertest.SampleMutation("meanwhile", ledger.Applied, 0).Key); m.State != ledger.Indeterminate {
 		t.Errorf("after a restart: %+v", m)
 	}
 }
 
+// foldNow begins a fold, as if no command had come for a while.
+func foldNow(t *testing.T, s *Store) {
+	t.Helper()
+	if err := s.do(t.Context(), func(*tx) error {
+		if !s.rest() {
+			return errors.New("a fold is under way")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestClosingDoesNotWaitForADiskThatHangs(t *testing.T) {
 	t.Parallel()
-	if !ownLogSync {
-		t.Skip("Badger syncs its log itself here")
-	}
 	s, end := hangs(t)
 	m := ledgertest.SampleMutation("hangs", ledger.Indeterminate, 0)
 	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutMutation(m) }); !errors.Is(err, errHangs) {
@@ -170,35 +172,26 @@ func TestClosingDoesNotWaitForADiskThatHangs(t *testing.T) {
 	}
 	close(end)
 	<-s.drained
+	close(s.folds)
+	<-s.folded
 	if err := s.release(); err != nil {
 		t.Error(err)
 	}
 }
 
-// With nothing under way, it is the last checkpoint, or a mark, that hangs.
+// With nothing under way, it is the last frame that hangs.
 func TestClosingDoesNotWaitForItsOwnSyncs(t *testing.T) {
 	t.Parallel()
-	if !ownLogSync {
-		t.Skip("Badger syncs its log itself here")
+	s, end := hangs(t)
+	if err := s.Close(); !errors.Is(err, errHangs) {
+		t.Errorf("closing: %v", err)
 	}
-	for name, rested := range map[string]bool{"the checkpoint": false, "a mark": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, end := hangs(t)
-			if rested {
-				s.written = s.checkpoint.Bytes
-			}
-			if err := s.Close(); !errors.Is(err, errHangs) {
-				t.Errorf("closing: %v", err)
-			}
-			close(end)
-			<-s.lasts
-			s.giving.end()
-			<-s.giving.ended
-			if err := s.release(); err != nil {
-				t.Error(err)
-			}
-		})
+	close(end)
+	<-s.lasts
+	close(s.folds)
+	<-s.folded
+	if err := s.release(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -247,12 +240,13 @@ func TestWatch(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				var told atomic.Int64
-				w := &watch{every: after / looks, stalled: func(what string, d time.Duration) {
+				w := &watch{stalled: func(what string, d time.Duration) {
 					told.Store(int64(time.Since(began)))
 					if what != aSync || d != after {
 						t.Errorf("%s after %v", what, d)
 					}
 				}}
+				w.every.Store(int64(after / looks))
 				c.do(w)
 				if stalled := time.Duration(told.Load()); stalled != c.stalls {
 					t.Errorf("stalled after %v, want %v", stalled, c.stalls)
@@ -288,10 +282,7 @@ func TestAnEngineThatCannotWriteIsLeftOpen(t *testing.T) {
 	if err := os.Rename(data+".away", data); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.release(); err != nil { // Now it can, and is waited for.
-		t.Fatal(err)
-	}
-	again := mustOpen(t, c)
+	again := mustOpen(t, testConfig(copyFolder(t, c.Dir)))
 	page, err := again.Mutations(t.Context(), ledger.Filter{})
 	if err != nil || len(page.Items) != 3 {
 		t.Errorf("after a restart: %d records, %v", len(page.Items), err)

@@ -1,7 +1,6 @@
 package badgerstore
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	badger "github.com/dgraph-io/badger/v4"
 
 	"keep-proxy/ledger"
+	"keep-proxy/ledger/badgerstore/wal"
 )
 
 // queueLength is how many commands may wait before callers do.
@@ -23,36 +23,35 @@ type Store struct {
 	process  ledger.Process
 	db       *badger.DB
 	lock     *ledgerLock
-	water    *highWater
 	space    *space
 	pending  pendingBodies
-	backlog  *backlog
-	newest   newest
-
-	horizon *horizon
-	giving  *giving
-	log     *logSync
+	state    *state
 
 	queue chan *command
 	notes notes
-	// syncing takes batches from the committer to syncLoop; turn holds a token while
-	// none is being written; drained is closed when both have ended.
+	// syncing takes batches from the committer to syncLoop, turn holds a token while none is being written. Once
+	// both have ended, drained is closed.
 	syncing chan *batch
 	turn    chan struct{}
+	drained chan struct{}
 	// followers are told of commits. They belong to who has the turn.
 	followers []func(ledger.Changes)
-	drained   chan struct{}
+	// folds takes memtables to foldLoop; folded is closed when that has ended.
+	folds  chan folding
+	folded chan struct{}
 	// lasts is closed when what Close writes has ended.
 	lasts chan struct{}
 	sick  atomic.Pointer[error]
-	// stalled is closed when a write or a sync didn't end in time.
-	stalled   chan struct{}
-	stallOnce sync.Once
-	// commands looks after the committer, syncs after syncLoop, gives after giveLoop.
-	commands, syncs, gives *watch
-	commits                atomic.Uint64
-	// older says that the folder is a restored copy that the high-water file doesn't
-	// know.
+	// stalled is closed when a write or a sync didn't end in time, or Badger failed.
+	stalled             chan struct{}
+	stallOnce, deadOnce sync.Once
+	// failure is what Badger failed by; dead is closed then.
+	failure engineFailure
+	dead    chan struct{}
+	// commands looks after the committer, syncs after syncLoop, foldWatch after foldLoop.
+	commands, syncs, foldWatch *watch
+	commits                    atomic.Uint64
+	// older says that the folder is a restored copy that the witness is ahead of.
 	older bool
 	// behind is set while the gap of such a copy isn't noted.
 	behind behind
@@ -68,34 +67,34 @@ type Store struct {
 	closed  bool
 	readers sync.WaitGroup
 
-	// The committer's own, and Open's before it starts.
-	tip           tip
-	checkpoint    checkpoint
-	checkpointDue bool
-	written       uint64
-	layer         *layer
-	ends          *layer // what completes a batch
-	tx            tx
-	changed       *changed
+	// syncLoop's own, and Open's before it starts.
+	log     *wal.Log
+	witness *witness
+	epoch   wal.Epoch
+	// logUsed is how many bytes of the log are taken, of logSize. Claims waited logFull nanoseconds for room in it.
+	logUsed, logFull atomic.Int64
+	logSize          int64
+	// fullBatch ends the merging of further commands, mostCommand bounds one, in bytes: both together fit
+	// into a frame.
+	fullBatch, mostCommand int
+
+	// foldLoop's own: how far Badger has all.
+	foldedTip tip
+
+	// The committer's own, and Open's before it starts. Commands write into head; old is being folded,
+	// nil for nothing; frozen is its last commit.
+	tip       tip
+	head, old *memtable
+	frozen    uint64
+	layer     layer
+	tx        tx
 	// held is a command that waits for the next batch.
 	held *command
-	// blockers are the unresolved mutations as the last command left them, and blockedIn is the number
-	// of the last commit that changed them.
+	// blockers are the unresolved mutations after the last command, blockedIn the last commit that changed them.
 	blockers  ledger.Blockers
 	blockedIn uint64
-	mutations shelf[ledger.Key, entryOfMutation]
-	runs      shelf[string, *ledger.Run]
-	items     shelf[itemName, *ledger.Item]
-	// deliveries are known, too, where there are none: nil.
-	deliveries shelf[deliveryName, *ledger.Delivery]
-	gaps       knownGaps
 	// named are the bodies that records named since a sweep began, nil without one.
 	named map[string]struct{}
-	// bodies and connectors are those that are stored, by the digests that name them.
-	bodies     shelf[[32]byte, struct{}]
-	connectors shelf[string, struct{}]
-	// spans are those of which the key is stored.
-	spans shelf[spanName, struct{}]
 }
 
 var _ ledger.Store = (*Store)(nil)
@@ -109,12 +108,13 @@ func (s *Store) ID() string { return s.identity.ID }
 // Dir returns the ledger's folder.
 func (s *Store) Dir() string { return s.config.Dir }
 
-// Commits returns how many commits were synced since Open; each is one sync of the
-// high-water file.
+// Commits returns how many commits were synced since Open; each is one sync of the log.
 func (s *Store) Commits() uint64 { return s.commits.Load() }
 
-// Follow implements ledger.Store. Nothing is being synced meanwhile, so that all that is written is
-// durable.
+// LogFull returns for how long claims have waited for room in the log since Open.
+func (s *Store) LogFull() time.Duration { return time.Duration(s.logFull.Load()) }
+
+// Follow implements ledger.Store. Nothing is being synced meanwhile, so all that is written is durable.
 func (s *Store) Follow(follower func(ledger.Changes)) error {
 	select {
 	case <-s.turn:
@@ -133,55 +133,8 @@ func (s *Store) Follow(follower func(ledger.Changes)) error {
 	})
 }
 
-// View implements ledger.Store.
-func (s *Store) View(ctx context.Context, fn func(ledger.View) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return s.snapshot(func(src snapshot) error { return fn(&view{src: src, process: s.process}) })
-}
-
-// readable enters a reader, who must leave with readers.Done.
-func (s *Store) readable() error {
-	s.door.RLock()
-	defer s.door.RUnlock()
-	if s.closed {
-		return fmt.Errorf("%w: the store is closed", ledger.ErrUnavailable)
-	}
-	s.readers.Add(1)
-	return nil
-}
-
-// snapshot reads what is durable, the commit that is on its way now included: it waits for
-// that, and for the engine to have it. Damage stops the store.
-func (s *Store) snapshot(fn func(snapshot) error) error {
-	if err := s.readable(); err != nil {
-		return err
-	}
-	defer s.readers.Done()
-	n, err := s.horizon.await(s.Healthy)
-	if err != nil {
-		return err
-	}
-	if err := s.giving.await(n, s.Healthy); err != nil {
-		return err
-	}
-	// One of its own would be waited for until the engine has what it is being given, which may
-	// hang, and would have a commit too long for the journal before that is durable.
-	src := s.newest.take()
-	if src == nil {
-		return fmt.Errorf("%w: the store is closed", ledger.ErrUnavailable)
-	}
-	defer s.newest.give(src)
-	err = fn(src.snapshot)
-	if err != nil && isDamage(err) {
-		s.poison(err)
-	}
-	return err
-}
-
 // Close implements ledger.Store: it lets queued commands end, waits for readers,
-// writes a last checkpoint and lets the folder go. A second Close does nothing.
+// folds what is left and lets the folder go. A second Close does nothing.
 func (s *Store) Close() error {
 	s.door.Lock()
 	if s.closed {
@@ -203,59 +156,47 @@ func (s *Store) Close() error {
 	if late := s.ended(s.lasts); late != nil {
 		return late
 	}
-	s.giving.end()
-	if late := s.ended(s.giving.ended); late != nil {
+	close(s.folds)
+	if late := s.ended(s.folded); late != nil {
 		return errors.Join(err, late)
 	}
 	return errors.Join(err, s.release())
 }
 
-// writeLast writes what the next start would do otherwise. Its syncs may hang as any others.
+// writeLast folds all that there is, and says so in a last frame. Then the next start needn't do it again.
 func (s *Store) writeLast() error {
-	if s.Healthy() == nil && s.written > s.checkpoint.Bytes {
-		if err := s.writeCheckpoint(); err != nil {
-			return err
-		}
-	}
 	if s.Healthy() != nil {
 		return nil //nolint:nilerr // It was told as the store stopped.
 	}
-	end, err := s.giving.awaitDurable(s.water.last.Commit, s.Healthy)
-	if err != nil {
+	if err := s.state.awaitFold(s.frozen, s.Healthy); err != nil {
 		return err
 	}
-	return s.syncs.over(&aSync, func() error { return s.water.settle(end) })
+	if s.foldedTip.Commit < s.tip.Commit {
+		s.turnOver()
+		s.folds <- folding{s.old, s.tip}
+		if err := s.state.awaitFold(s.tip.Commit, s.Healthy); err != nil {
+			return err
+		}
+	}
+	last := s.tip
+	last.Commit++
+	return s.syncs.over(&aSync, func() error { return s.append(frame{tip: last, clean: true}) })
 }
 
-// writeCheckpoint commits a transaction that holds nothing else. It must not run
-// beside the committer.
-func (s *Store) writeCheckpoint() error {
-	s.checkpointDue = true
-	b := s.begin()
-	s.end(b)
-	if err := s.commit(b); err != nil {
-		return err
-	}
-	if err := s.awaitRoom(b); err != nil {
-		return err
-	}
-	return s.syncs.over(&aSync, func() error { return s.persist(b) })
-}
-
-// release closes the files, in the order opposite to opening. All stay open if the engine does: it may
-// still write.
+// release closes the files, in the order opposite to opening. All stay open if Badger does: it may still write.
 func (s *Store) release() error {
-	s.newest.renew(nil)()
-	left, err := s.config.closeEngine(s.db)
+	s.state.end()
+	if err := s.failure.err(); err != nil && s.db != nil {
+		return fmt.Errorf("%w: the ledger was left open: %w", ledger.ErrUnavailable, err)
+	}
+	left, err := s.config.closeEngine(s.db, s.dead)
 	if left {
 		return err
 	}
 	if s.log != nil {
-		err = errors.Join(err, s.log.close())
+		err = errors.Join(err, s.log.Close())
 	}
-	if s.water != nil {
-		err = errors.Join(err, s.water.close())
-	}
+	err = errors.Join(err, s.witness.close())
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.release())
 	}
@@ -266,14 +207,33 @@ func (s *Store) release() error {
 func (s *Store) start() {
 	s.queue = make(chan *command, queueLength)
 	s.notes.come = make(chan struct{}, 1)
-	s.drained, s.lasts = make(chan struct{}), make(chan struct{})
-	s.syncing = make(chan *batch)
+	s.drained, s.lasts, s.folded = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	s.syncing, s.folds = make(chan *batch), make(chan folding)
 	s.turn = make(chan struct{}, 1)
 	s.turn <- struct{}{}
 	go s.commitLoop(s.config.restAfter())
 	go s.syncLoop()
-	go s.giveLoop()
+	go s.foldLoop()
 }
 
 // now is wall time, as injected.
 func (s *Store) now() time.Time { return s.config.Now().Wall }
+
+// poison makes every later Update fail; the first cause is kept.
+func (s *Store) poison(err error) {
+	if !errors.Is(err, ledger.ErrUnavailable) {
+		err = fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
+	}
+	if s.sick.CompareAndSwap(nil, &err) {
+		s.config.Logger.Error().Err(err).Msg("ledger stopped: nothing may be sent on its word until a restart")
+		s.state.wake()
+	}
+}
+
+// Healthy implements ledger.Store.
+func (s *Store) Healthy() error {
+	if err := s.sick.Load(); err != nil {
+		return *err
+	}
+	return nil
+}

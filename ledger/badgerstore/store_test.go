@@ -23,7 +23,9 @@ func testConfig(dir string) Config {
 			return ledger.Stamp{Wall: time.Now().Round(0), BootID: "boot"}
 		},
 		// On a slow machine it would rest while a test evaluates commands in its place.
-		calm: time.Hour,
+		calm: 30 * time.Millisecond,
+		// A start reads the whole ring.
+		ring: 8 << 20,
 	}
 }
 
@@ -48,7 +50,7 @@ func conformance(t *testing.T, calm time.Duration) {
 	ledgertest.TestStore(t, func(t *testing.T) ledgertest.Subject {
 		t.Helper()
 		c := testConfig(t.TempDir())
-		c.calm = calm
+		c.calm, c.ring = calm, logSize
 		s := mustOpen(t, c)
 		return ledgertest.Subject{Store: s, Reopen: func() ledger.Store {
 			if err := s.Close(); err != nil {

@@ -24,10 +24,9 @@ type Swept struct {
 // sweepBatch is how many contents one command removes.
 const sweepBatch = 64
 
-// SweepBodies removes content that no record names any more, while the store works:
-// what retention dropped, and files that a crash left without their value. Content may
-// be named by any number of records, so it looks at all of them first, and the committer
-// notes meanwhile what new ones name. There must be one at a time.
+// SweepBodies removes content that no record names any more, while the store works. Retention dropped it, or a
+// crash left a file without its value. Any number of records may name the same content. So it looks at all of them
+// first, and the committer notes meanwhile what new ones name. There must be one at a time.
 func (s *Store) SweepBodies(ctx context.Context) (done Swept, err error) {
 	if err := s.beginNaming(ctx); err != nil {
 		return done, fmt.Errorf("sweep bodies: %w", err)
@@ -63,7 +62,7 @@ func (s *Store) SweepBodies(ctx context.Context) (done Swept, err error) {
 func (s *Store) beginNaming(ctx context.Context) error {
 	return s.do(ctx, func(t *tx) error {
 		t.store.named = map[string]struct{}{}
-		t.layer.pending = true
+		t.layer.readAll()
 		return nil
 	})
 }
@@ -125,8 +124,8 @@ func bodiesOf(m *ledger.Mutation) (out []ledger.Body) {
 	return out
 }
 
-// removeBodies removes those that still nobody names: first the values, durably, then
-// the files. A backup, which reads both, has ended or has not begun.
+// removeBodies removes those that still nobody names: first the values, durably, then the files. No backup runs
+// meanwhile, since it reads both.
 func (s *Store) removeBodies(ctx context.Context, sums [][32]byte, done *Swept) error {
 	s.tending.Lock()
 	defer s.tending.Unlock()

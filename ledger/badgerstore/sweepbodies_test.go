@@ -286,7 +286,7 @@ func TestScrub(t *testing.T) {
 	// A value that is another's: nobody asked for it, and the scrub finds it.
 	if err := s.do(t.Context(), func(tx *tx) error {
 		sealed, err := tx.layer.raw(mutationKey(keys[0]))
-		tx.layer.set(mutationKey(ledger.Key{1}), sealed)
+		tx.layer.set(mutationKey(ledger.Key{1}), sealed, nil)
 		return err
 	}); err != nil {
 		t.Fatal(err)

@@ -19,10 +19,9 @@ import (
 	"keep-proxy/ledger"
 )
 
-// checkTables verifies the tables that the manifest names, whole, before Badger looks
-// at them: it would make new logs beside a damaged table before it refuses it, so that
-// the next start finds another reason; and on some damage it panics in a goroutine of
-// its own. Nothing is changed here.
+// checkTables verifies the tables that the manifest names, whole, before Badger looks at them. Badger would begin a
+// new WAL beside a damaged table before it refuses that. The next start would then find another reason. On some
+// damage it panics in a goroutine of its own. Nothing is changed here.
 func checkTables(opt badger.Options) error {
 	tables, err := listedTables(opt)
 	if err != nil {
@@ -55,9 +54,8 @@ func checkTables(opt badger.Options) error {
 	return nil
 }
 
-// checkTable verifies a table: index, length of the index, checksum of the index (a
-// protocol buffer), length of the checksum at its end, and before that blocks that
-// end likewise.
+// checkTable verifies a table. It ends with the index, its length, its checksum (a protocol buffer), and the length
+// of that. Before lie blocks that end likewise.
 func checkTable(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -173,8 +171,8 @@ func readIndex(f io.ReaderAt, size int64) ([]byte, error) {
 	return index, verifySum(index, sum)
 }
 
-// sumField is the tag of the checksum's second field; the first, the algorithm, is
-// absent for CRC-32C, the only one that this store's tables use.
+// sumField is the tag of the checksum's second field. The first, the algorithm, is absent for CRC-32C: this store's
+// tables use only that.
 const sumField = 0x10
 
 // verifySum holds content against its checksum.
@@ -188,3 +186,29 @@ func verifySum(content, sum []byte) error {
 	}
 	return nil
 }
+
+// listedTables reads the manifest and returns the file names of its tables.
+func listedTables(opt badger.Options) (map[string]bool, error) {
+	f, err := os.Open(filepath.Join(opt.Dir, badger.ManifestFilename))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: the manifest is missing", ledger.ErrDamaged)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ledger manifest: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	manifest, _, err := badger.ReplayManifestFile(f, 0, opt)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the manifest: %w", ledger.ErrDamaged, err)
+	}
+	named := make(map[string]bool, len(manifest.Tables))
+	for id := range manifest.Tables {
+		named[tableName(id)] = true
+	}
+	return named, nil
+}
+
+// tableSuffix ends the name of a table.
+const tableSuffix = ".sst"
+
+func tableName(id uint64) string { return fmt.Sprintf("%06d%s", id, tableSuffix) }

@@ -121,19 +121,17 @@ func TestDataOfAnotherLedgerAreNotTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mark, err := readHighWater(theirs.highWaterPath())
+	other, err := readIdentity(theirs.identityPath())
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(os.RemoveAll(ours.dataDir()), os.Rename(theirs.dataDir(), ours.dataDir()), os.Remove(ours.highWaterPath()))
-	if err := errors.Join(err, createHighWater(ours, id.ID, mark.mark.Epoch, mark.tip())); err != nil {
-		t.Fatal(err)
-	}
+	swap(t, theirs.dataDir(), ours.dataDir())
+	swap(t, theirs.logPath(), ours.logPath())
 	s, err := Open(context.Background(), ours)
 	if err == nil {
 		_ = s.Close()
 	}
-	if !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), "ledger.id says "+id.ID) || !strings.Contains(err.Error(), "the data are those of "+mark.mark.ID) {
+	if !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), "ledger.id says "+id.ID) || !strings.Contains(err.Error(), "the data are those of "+other.ID) {
 		t.Errorf("with the data of another ledger: %v", err)
 	}
 }
@@ -145,7 +143,7 @@ func TestUnreadableFileIsNoDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{table, filepath.Join("data", "MANIFEST"), "ledger.id", "highwater"} {
+	for _, name := range []string{table, filepath.Join("data", "MANIFEST"), "ledger.id", "log"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := copyFolder(t, origin)
@@ -171,45 +169,34 @@ func TestUnreadableFileIsNoDamage(t *testing.T) {
 }
 
 // What holds the ledger together is missing or another's, though each value is whole.
-func TestAChainThatIsBrokenIsDamage(t *testing.T) {
+func TestAFoldThatIsMissingIsDamage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, want string
-		change     func(t *testing.T, s snapshot) (k, value []byte)
+		change     func(t *testing.T, s snapshot, folds [][]byte) (k, value []byte)
 	}{
-		{"a checkpoint is missing", "checkpoint 1 is missing", func(*testing.T, snapshot) (k, value []byte) {
-			return numbered(kCheckpoint, 1), nil
+		{"the first one is missing", "neither in the log", func(_ *testing.T, _ snapshot, folds [][]byte) (k, value []byte) {
+			return folds[0], nil
 		}},
-		{"a checkpoint names another event", "another hash than checkpoint", func(t *testing.T, s snapshot) (k, value []byte) {
-			t.Helper()
-			k = s.last([]byte{kCheckpoint})
-			p, err := readCheckpoint(s, k)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.Before.Hash[0] ^= 1
-			return k, sealed(t, k, p)
+		{"one between others is missing", "neither in the log", func(_ *testing.T, _ snapshot, folds [][]byte) (k, value []byte) {
+			return folds[1], nil
 		}},
-		{"a commit follows another than the one before it", "doesn't follow the one before it", func(t *testing.T, s snapshot) (k, value []byte) {
+		{"the last one is missing", "neither in the log", func(_ *testing.T, _ snapshot, folds [][]byte) (k, value []byte) {
+			return folds[2], nil
+		}},
+		{"one is another's", "of another fold", func(t *testing.T, s snapshot, folds [][]byte) (k, value []byte) {
 			t.Helper()
-			end, err := findTip(s)
-			if err != nil {
+			var r foldRecord
+			content, err := s.get(folds[2])
+			if err := errors.Join(err, decode(folds[2], content, &r)); err != nil {
 				t.Fatal(err)
 			}
-			c, err := readCommit(s, end.Commit-1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.Prev[0] ^= 1
-			c.Tip.Link = c.Tip.link(c.Prev)
-			k = commitKey(c.Tip.Commit)
-			return k, sealed(t, k, c)
+			return folds[1], sealed(t, folds[1], r)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			config := testConfig(t.TempDir())
-			// Each start writes a checkpoint.
 			for n := range 3 {
 				s := mustOpenOnly(t, config)
 				fill(t, s, 5*n, 5, 10)
@@ -217,7 +204,26 @@ func TestAChainThatIsBrokenIsDamage(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			alter(t, config, func(s snapshot) (k, value []byte) { return c.change(t, s) })
+			healed := testConfig(copyFolder(t, config.Dir))
+			alter := func(config Config) {
+				alter(t, config, func(s snapshot) (k, value []byte) {
+					folds, err := s.keys([]byte{kFold})
+					if err != nil || len(folds) < 3 {
+						t.Fatalf("%d folds, %v", len(folds), err)
+					}
+					return c.change(t, s, folds)
+				})
+			}
+			var end tip
+			s := mustOpenOnly(t, config)
+			end = s.tip
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			alter(config)
+			if err := createLog(config, end.Commit+1); err != nil { // It has none of it any more.
+				t.Fatal(err)
+			}
 			s, err := Open(context.Background(), config)
 			if err == nil {
 				s.Close()
@@ -225,6 +231,12 @@ func TestAChainThatIsBrokenIsDamage(t *testing.T) {
 			if !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want ErrDamaged that says %q", err, c.want)
 			}
+			if c.name == "one is another's" {
+				return
+			}
+			// As long as the log has it, it is folded again.
+			alter(healed)
+			mustOpen(t, healed)
 		})
 	}
 }
@@ -243,7 +255,7 @@ func alter(t *testing.T, c Config, change func(snapshot) (k, value []byte)) {
 		t.Fatal(err)
 	}
 	err = db.Update(func(txn *badger.Txn) error {
-		k, value := change(snapshot{txn})
+		k, value := change(snapshot{txn: txn})
 		if value == nil {
 			return txn.Delete(k)
 		}

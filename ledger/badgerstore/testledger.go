@@ -37,12 +37,11 @@ func OpenForTest(tb TB, c Config) *Store {
 	return s
 }
 
-// CreateForTest makes a new ledger in c.Dir of which one copy of the journal has so many bytes,
-// a multiple of 4096. That is written into its high-water file, so that a process of its own,
-// which is configured as ever, empties the journal as often as that says.
-func CreateForTest(tb TB, c Config, journal int64) {
+// CreateForTest makes a new ledger in c.Dir whose log has size bytes, a multiple of 4096. The shorter the log, the
+// more often a process of its own folds.
+func CreateForTest(tb TB, c Config, size int64) {
 	tb.Helper()
-	c.journal = journal
+	c.ring = size
 	s, err := Open(context.Background(), c)
 	if err == nil {
 		err = s.Close()

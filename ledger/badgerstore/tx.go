@@ -1,7 +1,6 @@
 package badgerstore
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -21,19 +20,12 @@ type tx struct {
 	// runs are those that it has put.
 	runs []*ledger.Run
 	// puts are the records that this command has put, to be stored at its end.
-	puts []put
-	// stored is the one of them that is being stored.
-	stored storedMutation
+	puts []entryOfMutation
 	// bodies are long bodies that a record of this command names.
 	bodies []ledger.Body
 	// uploaded are bodies that became whole; referred are those that a record of
 	// this command names from now on.
-	uploaded []upload
-	referred []string
-	// dropped are called if the command succeeds, so that no shelf keeps what it removed.
-	dropped []func()
-	// unowned is the key of the upstream object of which the command has found no owner.
-	unowned []byte
+	uploaded, referred []string
 	// failed is the first error that makes the whole command worthless, whatever
 	// the command makes of it.
 	failed error
@@ -41,19 +33,18 @@ type tx struct {
 
 var _ ledger.Tx = (*tx)(nil)
 
-// newTx makes the transaction of one command. There is one at a time, so that it, its
-// layer and its lists are used again.
+// newTx makes the transaction of one command. There is one at a time, so it and its layer are used again.
 func newTx(s *Store, b *batch) *tx {
-	s.layer.reset(b.base)
-	t := &s.tx
-	clear(t.events)
-	clear(t.encoded)
-	clear(t.puts)
-	*t = tx{
-		view: view{src: s.layer, process: s.process}, layer: s.layer, store: s, batch: b,
-		events: t.events[:0], encoded: t.encoded[:0], puts: t.puts[:0],
-	}
-	return t
+	s.tx = tx{layer: s.layerFor(b), store: s, batch: b}
+	s.tx.view = view{src: s.tx.layer, process: s.process}
+	return &s.tx
+}
+
+// layerFor empties the layer for what comes next in b.
+func (s *Store) layerFor(b *batch) *layer {
+	l := &s.layer
+	*l = layer{base: b.base.snapshot, commit: b.number, newest: b.newest(), most: s.mostCommand, buffer: l.buffer}
+	return l
 }
 
 // fail makes the command refused.
@@ -67,42 +58,38 @@ func (t *tx) fail(err error) error {
 // changed reports whether the command changes anything.
 func (t *tx) changed() bool { return len(t.layer.writes)+len(t.uploaded)+len(t.events) > 0 }
 
-// load returns the record that its shelf has under k, or reads it from the key that
-// place makes. It must not be changed.
-func load[K comparable, R any](
-	t *tx, s *shelf[K, R], k K, place func(K) []byte, read func(sk, content []byte) (R, error), indexes func(R) [][]byte,
-) (kept[R], error) {
-	if r, ok := s.get(k); ok {
-		t.layer.pending = t.layer.pending || r.batch > t.store.horizon.durable.Load()
-		return r, nil
+// load returns the record under a key, which must not be changed. It is in the memtable, or remembered from below,
+// or decoded anew.
+func load[R any](t *tx, sk []byte, read func(sk, content []byte) (R, error)) (r R, err error) {
+	if v := t.layer.saw(sk); v != nil {
+		if r, ok := v.record.(R); ok {
+			return r, nil
+		}
 	}
-	if s.missed(k) {
-		return kept[R]{}, ledger.ErrNotFound
+	young := t.layer.base.young
+	below := young.get(sk, allCommits) == nil
+	if known, ok := young.below[string(sk)]; ok && below {
+		if r, ok := known.(R); ok {
+			return r, nil
+		}
+		return r, ledger.ErrNotFound
 	}
-	sk := place(k)
-	r := kept[R]{batch: t.batch.holds(sk)}
-	err := t.layer.read(sk, func(content []byte) (err error) {
-		r.record, err = read(sk, content)
-		r.size = len(content)
-		return err
-	})
-	if err != nil {
-		s.miss(k, err)
-		return kept[R]{}, err
+	content, err := t.layer.get(sk)
+	if err == nil {
+		r, err = read(sk, content)
 	}
-	r.indexes = indexes(r.record)
-	s.keep(k, r)
-	return r, nil
-}
-
-// put is a mutation's record that a command has put.
-type put struct {
-	entryOfMutation
-	indexes [][]byte
+	switch {
+	case !below:
+	case err == nil:
+		young.remember(sk, r)
+	case errors.Is(err, ledger.ErrNotFound):
+		young.remember(sk, nil)
+	}
+	return r, err
 }
 
 // put returns what the command has put under k, nil if nothing; it is valid until the next put.
-func (t *tx) put(k ledger.Key) *put {
+func (t *tx) put(k ledger.Key) *entryOfMutation {
 	for i := range t.puts {
 		if t.puts[i].Key == k {
 			return &t.puts[i]
@@ -111,56 +98,51 @@ func (t *tx) put(k ledger.Key) *put {
 	return nil
 }
 
-func (t *tx) mutation(k ledger.Key) (kept[entryOfMutation], error) {
+func (t *tx) mutation(k ledger.Key) (entryOfMutation, error) {
 	if p := t.put(k); p != nil {
-		return kept[entryOfMutation]{record: p.entryOfMutation, indexes: p.indexes}, nil
+		return *p, nil
 	}
-	return load(t, &t.store.mutations, k, mutationKey, decodeMutation,
-		func(e entryOfMutation) [][]byte { return mutationIndexes(e.Mutation) })
+	return load(t, mutationKey(k), decodeMutation)
 }
 
-func (t *tx) run(id string) (kept[*ledger.Run], error) {
-	return load(t, &t.store.runs, id, runKey, decodeRun, storedRunIndexes)
-}
+func (t *tx) run(id string) (*ledger.Run, error) { return load(t, runKey(id), decodeRun) }
 
 // itemName is how an item is known.
 type itemName struct{ workflow, item string }
 
 func (n itemName) key() []byte { return named(kItem, n.workflow, n.item) }
 
-func (t *tx) item(n itemName) (kept[*ledger.Item], error) {
-	return load(t, &t.store.items, n, itemName.key, decodeItem, itemIndexes)
-}
+func (t *tx) item(n itemName) (*ledger.Item, error) { return load(t, n.key(), decodeItem) }
 
-// Mutation implements ledger.View. A command changes nothing in place of what its draft shares
-// with the record that is kept.
+// Mutation implements ledger.View. What the draft shares with the kept record a command never changes in place.
 func (t *tx) Mutation(k ledger.Key) (*ledger.Mutation, error) {
 	r, err := t.mutation(k)
-	return r.record.Draft(), err
+	return r.Draft(), err
 }
 
 // Run implements ledger.View.
 func (t *tx) Run(id string) (*ledger.Run, error) {
 	r, err := t.run(id)
-	return r.record.Draft(), err
+	return r.Draft(), err
 }
 
 // Item implements ledger.View.
 func (t *tx) Item(workflow, item string) (*ledger.Item, error) {
 	r, err := t.item(itemName{workflow, item})
-	return r.record.Draft(), err
+	return r.Draft(), err
 }
 
 // Blockers answers from memory.
 func (t *tx) Blockers(workflow string) ([]ledger.Blocker, error) {
-	t.layer.pending = t.layer.pending || t.store.blockedIn > t.store.horizon.durable.Load()
+	t.layer.read = max(t.layer.read, t.store.blockedIn)
 	return t.store.blockers.With(workflow, t.mutations()...), nil
 }
 
 // orNone turns a record that isn't there into the zero one.
-func orNone[R any](r kept[R], err error) (kept[R], error) {
+func orNone[R any](r R, err error) (R, error) {
 	if errors.Is(err, ledger.ErrNotFound) {
-		return kept[R]{}, nil
+		var none R
+		return none, nil
 	}
 	return r, err
 }
@@ -175,8 +157,9 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 		return t.fail(err)
 	}
 	var version int64
-	if old.record.Mutation != nil {
-		version = old.record.Version
+	var before [][]byte
+	if old.Mutation != nil {
+		version, before = old.Version, mutationIndexes(old.Mutation)
 	}
 	if m.Version != version+1 {
 		return fmt.Errorf("mutation %s: %w: version %d is stored", m.Key.ID(), ledger.ErrVersion, version)
@@ -187,18 +170,15 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 			return t.fail(err)
 		}
 	}
-	after := entryOfMutation{Mutation: m.CloneAfter(old.record.Mutation), history: old.record.history}
-	indexes := mutationIndexesAfter(old, m)
-	if err := t.layer.reindex(old.indexes, indexes); err != nil {
+	after := entryOfMutation{Mutation: m.CloneAfter(old.Mutation), history: old.history}
+	if err := t.layer.reindex(before, mutationIndexes(m)); err != nil {
 		return t.fail(err)
 	}
-	if err := t.span(old.record.Mutation, m); err != nil {
-		return t.fail(err)
-	}
+	t.span(old.Mutation, m)
 	if p := t.put(m.Key); p != nil {
-		p.entryOfMutation, p.indexes = after, indexes
+		*p = after
 	} else {
-		t.puts = append(t.puts, put{after, indexes})
+		t.puts = append(t.puts, after)
 	}
 	t.refer(m)
 	return nil
@@ -213,6 +193,28 @@ func (t *tx) mutations() []*ledger.Mutation {
 	return list
 }
 
+// evaluate runs fn and completes its changes. A panic drops them: the committer
+// must outlive a faulty command.
+func (t *tx) evaluate(fn func(*tx) error, next *tip) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("command panicked: %v", p)
+		}
+	}()
+	if err := fn(t); err != nil {
+		return err
+	}
+	if t.failed != nil {
+		return t.failed
+	}
+	for _, b := range t.bodies {
+		if err := t.requireBody(b); err != nil {
+			return err
+		}
+	}
+	return t.complete(next)
+}
+
 // complete numbers the command's events, then stores its records, which list them.
 func (t *tx) complete(next *tip) error {
 	for i := range t.events {
@@ -223,22 +225,15 @@ func (t *tx) complete(next *tip) error {
 		}
 		t.encoded = append(t.encoded, event)
 	}
-	for i := range t.puts {
-		p := &t.puts[i]
-		t.stored = storedMutation{Record: p.Mutation, History: p.history}
-		content, err := t.layer.putRecord(mutationKey(p.Key), &t.stored)
-		if err != nil {
+	for _, p := range t.puts {
+		if err := t.layer.putRecord(mutationKey(p.Key), &storedMutation{Record: p.Mutation, History: p.history}, p); err != nil {
 			return err
 		}
-		t.store.mutations.put(p.Key, kept[entryOfMutation]{
-			record: p.entryOfMutation, indexes: p.indexes, size: len(content), batch: t.batch.number,
-		})
 	}
 	return nil
 }
 
-// list adds an event to the history of a record that the command has put; false if
-// it has put none of this id, or its history is full.
+// list adds an event to the history of a record that the command has put. False: no record, or a full history.
 func (t *tx) list(mutation string, seq uint64) (listed bool) {
 	for i := range t.puts {
 		if p := &t.puts[i]; p.ID == mutation {
@@ -267,8 +262,7 @@ func (t *tx) referBody(b ledger.Body) {
 	if b.Size > ledger.InlineBody {
 		t.bodies = append(t.bodies, b)
 	}
-	if upload, ok := t.store.pending.upload(b.SHA256); ok {
-		t.layer.remove(numbered(kPending, upload))
+	if t.store.pending.upload(b.SHA256) {
 		t.referred = append(t.referred, b.SHA256)
 	}
 }
@@ -283,22 +277,22 @@ func (t *tx) PutRun(r *ledger.Run) error {
 		return t.fail(err)
 	}
 	var version int64
-	if old.record != nil {
-		version = old.record.Version
+	var before [][]byte
+	if old != nil {
+		version, before = old.Version, storedRunIndexes(old)
 	}
 	if r.Version != version+1 {
 		return fmt.Errorf("run %s: %w: version %d is stored", r.ID, ledger.ErrVersion, version)
 	}
-	if err := t.layer.putValue(runKey(r.ID), r); err != nil {
+	after := r.Clone()
+	if err := t.layer.putRecord(runKey(r.ID), r, after); err != nil {
 		return t.fail(err)
 	}
-	if err := t.putToken(old.record, r); err != nil {
+	if err := t.putToken(old, r); err != nil {
 		return t.fail(err)
 	}
-	after := kept[*ledger.Run]{record: r.Clone(), indexes: storedRunIndexes(r), batch: t.batch.number}
-	t.store.runs.put(r.ID, after)
-	t.runs = append(t.runs, after.record)
-	return t.fail(t.layer.reindex(old.indexes, after.indexes))
+	t.runs = append(t.runs, after)
+	return t.fail(t.layer.reindex(before, storedRunIndexes(r)))
 }
 
 func (t *tx) putToken(old, r *ledger.Run) error {
@@ -330,35 +324,17 @@ func (t *tx) PutItem(i *ledger.Item) error {
 		return t.fail(err)
 	}
 	var version int64
-	if old.record != nil {
-		version = old.record.Version
+	var before [][]byte
+	if old != nil {
+		version, before = old.Version, itemIndexes(old)
 	}
 	if i.Version != version+1 {
 		return fmt.Errorf("item %q: %w: version %d is stored", i.Item, ledger.ErrVersion, version)
 	}
-	if err := t.layer.putValue(name.key(), i); err != nil {
+	if err := t.layer.putRecord(name.key(), i, i.Clone()); err != nil {
 		return t.fail(err)
 	}
-	after := kept[*ledger.Item]{record: i.Clone(), indexes: itemIndexes(i), batch: t.batch.number}
-	t.store.items.put(name, after)
-	return t.fail(t.layer.reindex(old.indexes, after.indexes))
-}
-
-// EvidenceOf implements ledger.View. What has no owner is remembered: it is looked up
-// before it gets one.
-func (t *tx) EvidenceOf(connector, account, object string) (ledger.Key, error) {
-	return t.evidenceAt(named(kEvidence, connector, account, object))
-}
-
-func (t *tx) evidenceAt(sk []byte) (ledger.Key, error) {
-	if bytes.Equal(t.unowned, sk) {
-		return ledger.Key{}, ledger.ErrNotFound
-	}
-	owner, err := t.view.evidenceAt(sk)
-	if errors.Is(err, ledger.ErrNotFound) {
-		t.unowned = sk
-	}
-	return owner, err
+	return t.fail(t.layer.reindex(before, itemIndexes(i)))
 }
 
 // PutEvidence implements ledger.Tx.
@@ -367,7 +343,6 @@ func (t *tx) PutEvidence(connector, account, object string, k ledger.Key) error 
 	owner, err := t.evidenceAt(sk)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
-		t.unowned = nil
 		return t.fail(t.layer.putValue(sk, evidence{connector, account, object, k}))
 	case err != nil:
 		return t.fail(err)
@@ -377,76 +352,19 @@ func (t *tx) PutEvidence(connector, account, object string, k ledger.Key) error 
 	return nil
 }
 
-// deliveryName is how a delivery is known.
-type deliveryName struct {
-	run string
-	key ledger.Key
-}
-
-// Delivery implements ledger.View. What isn't there is remembered, too: a replay asks
-// twice, before it is given and when it is noted.
-func (t *tx) Delivery(run string, k ledger.Key) (*ledger.Delivery, error) {
-	n := deliveryName{run, k}
-	r, known := t.store.deliveries.get(n)
-	if !known {
-		d, err := t.view.Delivery(run, k)
-		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
-			return nil, err
-		}
-		r = kept[*ledger.Delivery]{batch: t.batch.holds(deliveryKey(run, k))}
-		if err == nil {
-			r.record = d
-		}
-		t.store.deliveries.keep(n, r)
-	}
-	t.layer.pending = t.layer.pending || r.batch > t.store.horizon.durable.Load()
-	if r.record == nil {
-		return nil, ledger.ErrNotFound
-	}
-	d := *r.record
-	return &d, nil
-}
-
 // PutDelivery implements ledger.Tx.
 func (t *tx) PutDelivery(run string, k ledger.Key, d ledger.Delivery) error {
-	t.store.deliveries.put(deliveryName{run, k}, kept[*ledger.Delivery]{record: &d, batch: t.batch.number})
 	return t.fail(t.layer.putValue(deliveryKey(run, k), &d))
-}
-
-// hasContent reports whether there is something at the key of k already, as known from the
-// commands before or as found.
-func hasContent[K comparable](t *tx, s *shelf[K, struct{}], k K, place func(K) []byte) (bool, error) {
-	if shelved(t, s, k) {
-		return true, nil
-	}
-	sk := place(k)
-	known, err := t.layer.has(sk)
-	if known {
-		s.keep(k, kept[struct{}]{batch: t.batch.holds(sk)})
-	}
-	return known, err
-}
-
-// shelved reports whether it is known from the shelf that something is there.
-func shelved[K comparable](t *tx, s *shelf[K, struct{}], k K) bool {
-	r, ok := s.get(k)
-	t.layer.pending = t.layer.pending || ok && r.batch > t.store.horizon.durable.Load()
-	return ok
-}
-
-// keep puts content at the key of k, unless something is there. The shelf remembers what is.
-func keep[K comparable](t *tx, s *shelf[K, struct{}], k K, place func(K) []byte, content []byte) error {
-	known, err := hasContent(t, s, k, place)
-	if err != nil || known {
-		return t.fail(err)
-	}
-	s.put(k, kept[struct{}]{batch: t.batch.number})
-	return t.fail(t.layer.put(place(k), content))
 }
 
 // PutConnector implements ledger.Tx.
 func (t *tx) PutConnector(hash string, content []byte) error {
-	return keep(t, &t.store.connectors, hash, connectorKey, content)
+	sk := connectorKey(hash)
+	_, err := load(t, sk, func(_, content []byte) (string, error) { return string(content), nil })
+	if !errors.Is(err, ledger.ErrNotFound) {
+		return t.fail(err)
+	}
+	return t.fail(t.layer.put(sk, content))
 }
 
 // PutBody implements ledger.Tx. Short content is written without looking for it.
@@ -459,27 +377,14 @@ func (t *tx) PutBody(content []byte) (ledger.Body, error) {
 	}
 	sum := sum256(content)
 	b := ledger.Body{SHA256: hexOf(sum), Size: int64(len(content))}
-	if _, known := t.store.bodies.get(sum); known || len(content) > smallBody {
-		known, err := t.hasBody(sum)
+	sk := key(kBody, sum[:])
+	if len(content) > smallBody || t.layer.saw(sk) != nil {
+		_, known, err := bodyAt(t.layer, sum[:])
 		if err != nil || known {
 			return b, t.fail(err)
 		}
 	}
-	t.store.bodies.put(sum, kept[struct{}]{batch: t.batch.number})
-	return b, t.fail(t.layer.putValue(bodyKey(sum), &bodyHead{Size: b.Size, Inline: content}))
-}
-
-// hasBody reports whether the content can be had: one that was lost is written anew. What is on
-// the shelf can be.
-func (t *tx) hasBody(sum [32]byte) (bool, error) {
-	if shelved(t, &t.store.bodies, sum) {
-		return true, nil
-	}
-	_, known, err := bodyAt(t.layer, sum[:])
-	if known {
-		t.store.bodies.keep(sum, kept[struct{}]{batch: t.batch.holds(bodyKey(sum))})
-	}
-	return known, err
+	return b, t.fail(t.layer.putValue(sk, &bodyHead{Size: b.Size, Inline: content}))
 }
 
 // Append implements ledger.Tx.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
-	"strings"
 
 	badger "github.com/dgraph-io/badger/v4"
 
@@ -35,25 +34,18 @@ type Progress func(values int)
 // progressEvery is how many values lie between two calls of Progress.
 const progressEvery = 10_000
 
-// Verify checks a closed ledger whole, without changing it: every table, every
-// value's checksum, every event's and commit's place in its chain, every index
-// against its record, every reference, and the high-water file. The first thing that
-// is wrong is its error. Logs that a crash left make it open them once for writing, and a
-// manifest that a failed write left is made anew, as the next start would.
+// Verify checks a closed ledger whole: its tables, its folds, the log and the witness, and every value's checksum.
+// Every event must have its place in the chain, every record its index entries, every reference its target. The
+// first thing that is wrong is its error. A log that a crash left is folded, as the next start would.
 func Verify(ctx context.Context, c Config, progress Progress) (r Report, err error) {
 	if err := c.validate(); err != nil {
 		return r, err
 	}
-	lock, err := lockLedger(c)
-	if err != nil {
+	s := newStore(c)
+	defer func() { err = errors.Join(err, s.release()) }()
+	if s.lock, err = lockLedger(c); err != nil {
 		return r, err
 	}
-	left := false
-	defer func() {
-		if !left { // An engine that is open may still write.
-			err = errors.Join(err, lock.release())
-		}
-	}()
 	found, err := look(c)
 	if err != nil {
 		return r, err
@@ -61,32 +53,7 @@ func Verify(ctx context.Context, c Config, progress Progress) (r Report, err err
 	if found.none() {
 		return r, fmt.Errorf("%w: there is no ledger in %s", ledger.ErrMissing, c.Dir)
 	}
-	if err := c.cutShort(); err != nil {
-		return r, explain(err)
-	}
-	if err := found.whole(c, false); err != nil {
-		return r, explain(err)
-	}
-	if _, err := c.moved(found); err != nil {
-		return r, explain(err)
-	}
-	c = c.asFound(found)
-	s := &Store{config: c}
-	if s.identity, err = readIdentity(c.identityPath()); err != nil {
-		return r, explain(err)
-	}
-	if err := c.expects(s.identity); err != nil {
-		return r, explain(err)
-	}
-	if s.db, err = openForReading(c); err != nil {
-		return r, explain(err)
-	}
-	defer func() {
-		var late error
-		left, late = c.closeEngine(s.db)
-		err = errors.Join(err, late)
-	}()
-	if err := s.putBackOnce(); err != nil {
+	if err := errors.Join(c.cutShort(), s.openFiles(found, false)); err != nil {
 		return r, explain(err)
 	}
 	if err := s.load(false); err != nil {
@@ -98,53 +65,6 @@ func Verify(ctx context.Context, c Config, progress Progress) (r Report, err err
 	return r, nil
 }
 
-// openForReading opens Badger without writing, if no log needs to be cut or taken away.
-func openForReading(c Config) (*badger.DB, error) {
-	opt := engineOptions(c.dataDir(), c.Logger)
-	if err := checkManifest(c, opt); err != nil {
-		return nil, err
-	}
-	if empty, err := emptyLogs(c.dataDir()); err != nil || len(empty) > 0 {
-		if err != nil {
-			return nil, fmt.Errorf("%w: empty logs of the ledger: %w", ledger.ErrUnavailable, err)
-		}
-		return openForWriting(c)
-	}
-	db, err := openChecked(opt.WithReadOnly(true))
-	// Badger wraps its errors as text.
-	if err != nil && strings.Contains(err.Error(), badger.ErrTruncateNeeded.Error()) {
-		return openForWriting(c)
-	}
-	return db, err
-}
-
-// openForWriting opens Badger as the next start would.
-func openForWriting(c Config) (*badger.DB, error) {
-	opt := engineOptions(c.dataDir(), c.Logger)
-	if err := quarantine(c, opt); err != nil {
-		return nil, err
-	}
-	return openChecked(opt)
-}
-
-// putBackOnce is putBackLost for a ledger that is open for reading, unless there is something to
-// be put back.
-func (s *Store) putBackOnce() error {
-	err := s.putBackLost(false)
-	if !errors.Is(err, errReadOnly) {
-		return err
-	}
-	reading := s.db
-	s.db = nil
-	if _, err := s.config.closeEngine(reading); err != nil {
-		return fmt.Errorf("open the ledger for writing: %w", err)
-	}
-	if s.db, err = openForWriting(s.config); err != nil {
-		return err
-	}
-	return s.putBackLost(false)
-}
-
 // verifyAll checks what load leaves out.
 func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error) {
 	r := Report{ID: s.identity.ID, Events: s.tip.Seq, Commits: s.tip.Commit}
@@ -152,7 +72,7 @@ func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error
 		return r, fmt.Errorf("%w: %w", ledger.ErrDamaged, err)
 	}
 	err := s.db.View(func(txn *badger.Txn) (err error) {
-		v := &verifier{ctx: ctx, config: s.config, src: snapshot{txn}, report: &r, progress: progress}
+		v := &verifier{ctx: ctx, config: s.config, src: snapshot{txn: txn}, report: &r, progress: progress}
 		if v.lost, err = readLost(v.src); err != nil {
 			return err
 		}
@@ -161,69 +81,75 @@ func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error
 	return r, err
 }
 
-// verifier looks at all values. Several share the work: see values.
+// verifier looks at all values.
 type verifier struct {
 	ctx      context.Context
 	config   Config
 	src      snapshot
-	events   *events
 	report   *Report
 	progress Progress
 	// recordsOnly leaves out the files of bodies.
 	recordsOnly bool
 	// expected are the index entries that follow from records, found those that are stored.
 	expected, found tally
-	// told are the events that belong to a mutation, listed those that a record or an
-	// index entry of its lists.
+	// told are the events that belong to a mutation, listed those that its record or an index entry lists.
 	told, listed tally
 	// lost are events that accepted losses took: they may be listed, and not be there.
 	lost lostEvents
 	// spans are entries that several records share, and that were found.
 	spans map[string]struct{}
-	// chain is how the events that were seen follow one another.
-	chain chain
 	// naming has each entry looked up, to name the one that is missing.
 	naming bool
 }
 
-// all checks the chain of events up to to, then all values, then what
-// records list against what is listed. What is named is what is wrong first in this
-// order, although it is looked at in one go.
+// all checks the chain of events up to to, each value, and what follows from records against what is stored.
 func (v *verifier) all(to tip) error {
-	err := v.values()
-	if v.ctx.Err() != nil && errors.Is(err, v.ctx.Err()) {
+	v.spans = map[string]struct{}{}
+	if err := verifyEvents(v.src, to, v.lost, v.listing); err != nil {
 		return err
 	}
-	if err != nil || !v.chain.leads(tip{}, to, v.lost) {
-		if err := verifyEvents(v.src, tip{}, to, v.lost); err != nil {
-			return err
-		}
-	}
-	if err != nil {
+	if err := v.values(); err != nil {
 		return err
 	}
-	return v.tallied()
-}
-
-// tallied holds what follows from the records against what is stored.
-func (v *verifier) tallied() error {
-	switch {
-	case v.listed != v.told:
+	if v.listed == v.told && v.found == v.expected {
+		return nil
+	}
+	// What no record names doesn't count. Which entry is missing takes a look for each.
+	v.naming, v.progress, v.listed = true, nil, tally{}
+	if err := v.values(); err != nil {
+		return err
+	}
+	if v.listed != v.told {
 		return fmt.Errorf("%w: records list %d events of theirs, and not the %d that they should",
 			ledger.ErrDamaged, v.listed.n, v.told.n)
-	case v.found == v.expected:
-		return nil
-	case v.naming:
-		return fmt.Errorf("%w: %d index entries are stored, and not the %d that follow from the records",
-			ledger.ErrDamaged, v.found.n, v.expected.n)
 	}
-	// Which one it is takes a look for each.
-	again := v.part()
-	again.naming, again.progress = true, nil
-	if err := again.values(); err != nil {
-		return err
+	return nil
+}
+
+// values checks each value.
+func (v *verifier) values() error {
+	*v.report = Report{ID: v.report.ID, Events: v.report.Events, Commits: v.report.Commits}
+	c := v.src.cursor(nil, false)
+	defer c.close()
+	for c.seek(nil); c.valid(); c.next() {
+		sealed, err := c.sealed()
+		if err != nil {
+			return err
+		}
+		if err := v.stored(c.key(), sealed); err != nil {
+			return err
+		}
+		if v.report.Values++; v.report.Values%progressEvery != 0 {
+			continue
+		}
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		if v.progress != nil {
+			v.progress(v.report.Values)
+		}
 	}
-	return again.tallied()
+	return nil
 }
 
 // stored checks one value as it lies there.
@@ -257,11 +183,9 @@ func (v *verifier) value(k, content []byte) error {
 		}
 		v.report.Items++
 		return v.belongs(k, itemName{i.Workflow, i.Item}.key(), itemIndexes(i))
-	case kEvents:
-		return v.event(k, content)
 	case kBody:
 		return v.body(k, content)
-	case kMeta, kPart, kToken, kEvidence, kDelivery, kConnector, kPending, kCommit, kCheckpoint:
+	case kEvents, kMeta, kPart, kToken, kEvidence, kDelivery, kConnector, kFold:
 		return nil
 	case xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xOwed,
 		xRunActive, xRunEnded, xRunOpened, xRunOfItem, xItemOpened, xItemTaken, xItemID, xItemWaits:
@@ -333,21 +257,6 @@ func (v *verifier) spanned(m entryOfMutation) error {
 // manySpans is how many entries that records share are remembered as found.
 const manySpans = 1 << 14
 
-// event checks the events of one commit.
-func (v *verifier) event(k, content []byte) error {
-	before, err := v.events.take(k, content)
-	if err != nil {
-		return err
-	}
-	v.chain.add(v.events.first, before, v.events.block)
-	for _, e := range v.events.block {
-		if err := v.listing(k, e.Event); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // listing expects an event in its mutation's history.
 func (v *verifier) listing(k []byte, e ledger.Event) error {
 	if e.Seq > v.report.Events {
@@ -355,6 +264,9 @@ func (v *verifier) listing(k []byte, e ledger.Event) error {
 	}
 	if e.Mutation != "" {
 		v.told.add(historyKey(e.Mutation, e.Seq))
+	}
+	if e.Seq%progressEvery == 0 {
+		return v.ctx.Err()
 	}
 	return nil
 }
@@ -370,7 +282,14 @@ func (v *verifier) history(k []byte, m entryOfMutation) error {
 		if v.lost.holds(seq) {
 			continue
 		}
-		v.listed.add(key(xHistory, d[:], binary.BigEndian.AppendUint64(nil, seq)))
+		x := key(xHistory, d[:], binary.BigEndian.AppendUint64(nil, seq))
+		if v.naming {
+			// A record that was dropped, and that Badger brought back, lists what is listed without it.
+			if _, err := v.src.raw(x); err == nil {
+				continue
+			}
+		}
+		v.listed.add(x)
 	}
 	return nil
 }
@@ -394,9 +313,8 @@ func (v *verifier) body(k, content []byte) error {
 	return nil
 }
 
-// tally is a number of index entries and a sum over them, in any order: two that are
-// equal counted the same ones, as surely as hashes differ. Looking each up would take
-// most of the time.
+// tally is a number of index entries and a sum over them, in any order. Two that are equal counted the same ones,
+// as surely as hashes differ. Looking each up would take most of the time.
 type tally struct {
 	n   int
 	sum uint64
@@ -407,11 +325,6 @@ var tallySeed = maphash.MakeSeed()
 func (t *tally) add(k []byte) {
 	t.n++
 	t.sum += maphash.Bytes(tallySeed, k)
-}
-
-func (t *tally) merge(o tally) {
-	t.n += o.n
-	t.sum += o.sum
 }
 
 // belongs checks that a record lies under its own key and in its indexes.

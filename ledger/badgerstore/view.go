@@ -7,6 +7,14 @@ import (
 	"keep-proxy/ledger"
 )
 
+// source is what a view reads: a snapshot, or what a command has changed over one.
+type source interface {
+	// get returns the content under key, which must not be changed, or ledger.ErrNotFound.
+	get(key []byte) ([]byte, error)
+	// keys lists the keys with this prefix in ascending order.
+	keys(prefix []byte) ([][]byte, error)
+}
+
 // view answers ledger.View from a source.
 type view struct {
 	src     source
@@ -18,11 +26,11 @@ var _ ledger.View = (*view)(nil)
 // Mutation implements ledger.View.
 func (v *view) Mutation(k ledger.Key) (*ledger.Mutation, error) {
 	sk := mutationKey(k)
-	var e entryOfMutation
-	err := v.src.read(sk, func(content []byte) (err error) {
-		e, err = decodeMutation(sk, content)
-		return err
-	})
+	content, err := v.src.get(sk)
+	if err != nil {
+		return nil, err
+	}
+	e, err := decodeMutation(sk, content)
 	return e.Mutation, err
 }
 
@@ -38,14 +46,17 @@ func (v *view) runBy(id [32]byte) (*ledger.Run, error) {
 	return decodeRun(sk, content)
 }
 
-// RunByToken implements ledger.View. That a token names no run may come from a loss that was
-// accepted, and whoever shows one must not stop the ledger: it is unknown.
+// RunByToken implements ledger.View. A token counts only if its run has it: see counts.
 func (v *view) RunByToken(sha256 string) (*ledger.Run, error) {
 	id, err := v.src.get(named(kToken, sha256))
 	if err != nil {
 		return nil, err
 	}
-	return v.Run(string(id))
+	run, err := v.Run(string(id))
+	if err == nil && run.TokenSHA256 != sha256 {
+		return nil, ledger.ErrNotFound
+	}
+	return run, err
 }
 
 // Item implements ledger.View.
@@ -68,15 +79,15 @@ func (v *view) Blockers(workflow string) ([]ledger.Blocker, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []ledger.Blocker
+	var found ledger.Blockers
 	for _, k := range keys {
 		m, err := v.Mutation(k)
 		if err != nil {
 			return nil, required(err, "unresolved mutation "+k.ID())
 		}
-		out = append(out, blockerOf(m))
+		found.Put(m)
 	}
-	return out, nil
+	return found.With(workflow), nil
 }
 
 // RunMutations implements ledger.View.
@@ -177,16 +188,4 @@ func required(err error, what string) error {
 		return fmt.Errorf("%w: %s is missing", ledger.ErrDamaged, what)
 	}
 	return err
-}
-
-// blockerOf is the gate's view of an unresolved record.
-func blockerOf(m *ledger.Mutation) ledger.Blocker {
-	scope := m.Policy.BlockScope
-	if scope == "" {
-		scope = ledger.BlockWorkflow
-	}
-	return ledger.Blocker{
-		Key: m.Key, ID: m.ID, Workflow: m.Workflow, Item: m.Item, Run: m.Run,
-		Scope: scope, State: m.State,
-	}
 }

@@ -3,60 +3,52 @@ package badgerstore
 import (
 	"bytes"
 	"encoding/binary"
-
-	badger "github.com/dgraph-io/badger/v4"
 )
 
 // walk merges indexes whose keys are a prefix and a mark, newest first.
 type walk struct {
-	legs []leg
-}
-
-type leg struct {
-	it     *badger.Iterator
-	prefix []byte
+	legs []*cursor
 }
 
 // newWalk begins after (that is, below) the mark from, or at the newest if nil.
 func newWalk(src snapshot, prefixes [][]byte, from []byte) *walk {
 	w := &walk{}
 	for _, p := range prefixes {
-		it := src.txn.NewIterator(badger.IteratorOptions{Reverse: true, Prefix: p})
+		c := src.cursor(p, true)
 		start := from
 		if start == nil {
 			start = bytes.Repeat([]byte{0xff}, markSize)
 		}
-		it.Seek(append(bytes.Clone(p), start...))
-		l := leg{it, p}
-		if from != nil && bytes.Equal(l.mark(), from) {
-			it.Next()
+		c.seek(append(bytes.Clone(p), start...))
+		if from != nil && bytes.Equal(c.mark(), from) {
+			c.next()
 		}
-		w.legs = append(w.legs, l)
+		w.legs = append(w.legs, c)
 	}
 	return w
 }
 
-// mark is where the leg stands, nil at its end. It is valid until the next step.
-func (l leg) mark() []byte {
-	if !l.it.ValidForPrefix(l.prefix) {
+// mark is what follows the prefix where the cursor stands, nil at its end. It is valid until the next step.
+func (c *cursor) mark() []byte {
+	if !c.valid() {
 		return nil
 	}
-	return l.it.Item().Key()[len(l.prefix):]
+	return c.key()[len(c.prefix):]
 }
 
 // next returns a copy of the greatest mark and steps on, nil at the end.
 func (w *walk) next() []byte {
-	best := -1
-	for i, l := range w.legs {
-		if m := l.mark(); m != nil && (best < 0 || bytes.Compare(m, w.legs[best].mark()) > 0) {
-			best = i
+	var best *cursor
+	for _, c := range w.legs {
+		if m := c.mark(); m != nil && (best == nil || bytes.Compare(m, best.mark()) > 0) {
+			best = c
 		}
 	}
-	if best < 0 {
+	if best == nil {
 		return nil
 	}
-	m := bytes.Clone(w.legs[best].mark())
-	w.legs[best].it.Next()
+	m := bytes.Clone(best.mark())
+	best.next()
 	return m
 }
 
@@ -80,15 +72,15 @@ func (w *walk) nextIn(within windows) []byte {
 
 // below steps on to what is older than nanos; what is there already stays.
 func (w *walk) below(nanos uint64) {
-	for _, l := range w.legs {
-		if m := l.mark(); m != nil && binary.BigEndian.Uint64(m) >= nanos {
-			l.it.Seek(binary.BigEndian.AppendUint64(bytes.Clone(l.prefix), nanos))
+	for _, c := range w.legs {
+		if m := c.mark(); m != nil && binary.BigEndian.Uint64(m) >= nanos {
+			c.seek(binary.BigEndian.AppendUint64(bytes.Clone(c.prefix), nanos))
 		}
 	}
 }
 
 func (w *walk) close() {
-	for _, l := range w.legs {
-		l.it.Close()
+	for _, c := range w.legs {
+		c.close()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/rules"
 )
 
@@ -33,7 +34,7 @@ func (l *linter) gateways(op *rules.Operation, f rules.Facts) {
 		opinion := op.Judge(nothing, "", rules.Mutation{}, &rules.Response{
 			Status: status, Header: http.Header{"Content-Type": {"text/html"}}, Body: []byte("<html></html>"), Complete: true,
 		})
-		if opinion.Kind != rules.OpinionApplied && opinion.Kind != rules.OpinionFailed {
+		if opinion.Kind != verdict.OpinionApplied && opinion.Kind != verdict.OpinionFailed {
 			continue
 		}
 		at := f.At.Under("outcome")

@@ -14,23 +14,23 @@ import (
 	"keep-proxy/integration/powerloss"
 )
 
-// emptyings are the steps in which the ledger empties its journal, and at which passing the
-// program ends there: the engine's log is synced, then both marks move.
-var emptyings = []struct {
+// foldings are the steps in which the ledger folds its log, and uses the ring again, and at which passing the
+// program ends there.
+var foldings = []struct {
 	step     string
 	passings []int
 }{
-	{"before sync of data/*.mem", []int{1, 4}},
-	{"after sync of data/*.mem", []int{1, 4}},
-	{"before sync of highwater", []int{1, 2, 7, 8}},
-	{"after sync of highwater", []int{1, 2, 7, 8}},
+	{"before " + folding, []int{2, 3, 5, 8}},
+	{"after " + folding, []int{2, 3, 5, 8}},
+	{"before sync of log: claim", []int{5, 20}},
+	{"after sync of log: claim", []int{5, 20}},
 }
 
-// fewEmptyings is how many of them make test goes through for each ending.
-const fewEmptyings = 2
+// fewFoldings is how many of them make test goes through for each ending.
+const fewFoldings = 2
 
-func emptyingSteps() (steps []string) {
-	for _, e := range emptyings {
+func foldingSteps() (steps []string) {
+	for _, e := range foldings {
 		for _, passing := range e.passings {
 			steps = append(steps, fmt.Sprintf("%s #%d", e.step, passing))
 		}
@@ -38,11 +38,11 @@ func emptyingSteps() (steps []string) {
 	return steps
 }
 
-// TestEndedWhileTheJournalIsEmptied ends the program at each step in which the ledger empties its
-// journal, while several scripts use it, in life after life upon one ledger. After each, all that
+// TestEndedWhileTheRingTurns ends the program at each step in which the ledger folds its log, which is
+// short, while several scripts use it, in life after life upon one ledger. After each, all that
 // was answered with a success is there. Of the steps make test draws a few for each ending; all are
 // gone through where KEEP_TEST_KILLS asks for hundreds of kills.
-func TestEndedWhileTheJournalIsEmptied(t *testing.T) {
+func TestEndedWhileTheRingTurns(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts processes")
@@ -53,17 +53,17 @@ func TestEndedWhileTheJournalIsEmptied(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			k := &killing{world: prepare(t, crashing, redispatching), random: rand.New(rand.NewPCG(seed, 0))}
-			k.journalOf(smallJournal)
+			k.ringOf(smallRing)
 			k.misbehave(k.chance)
-			steps := emptyingSteps()
+			steps := foldingSteps()
 			if kills() < thorough {
 				k.random.Shuffle(len(steps), func(a, b int) { steps[a], steps[b] = steps[b], steps[a] })
-				steps = steps[:fewEmptyings]
+				steps = steps[:fewFoldings]
 			}
 			for _, step := range steps {
 				if !t.Run(strings.ReplaceAll(step, "/", "|"), func(life *testing.T) {
 					k.t = life
-					k.emptying(ending, step, k.random.Uint64())
+					k.folded(ending, step, k.random.Uint64())
 				}) {
 					return
 				}
@@ -72,8 +72,8 @@ func TestEndedWhileTheJournalIsEmptied(t *testing.T) {
 	}
 }
 
-// emptying is one life, and the next, in which all that the one was asked for comes to its end.
-func (k *killing) emptying(ending, step string, seed uint64) {
+// folded is one life, and the next, in which all that the one was asked for comes to its end.
+func (k *killing) folded(ending, step string, seed uint64) {
 	k.t.Helper()
 	dir := k.t.TempDir()
 	x := &crash{world: k.world, cell: cell{ending: ending, step: step, seed: seed}, watching: watching{

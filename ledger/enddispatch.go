@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"time"
+
+	"keep-proxy/internal/verdict"
 )
 
 // MarkCommitted records a success before its whole answer is known: absence, "it did not happen" and further
@@ -45,7 +47,7 @@ func (c *command) fenced(key Key, dispatchID string) (*Mutation, *Dispatch, erro
 	return m, d, nil
 }
 
-// Finish records the end of a dispatch, and moves record and run by the table:
+// EndDispatch records the end of a dispatch, and moves record and run by the table:
 //
 //  1. A success with its whole answer makes the record applied, also if it is an older dispatch's. While a newer
 //     dispatch is in flight, it makes the record committed.
@@ -54,32 +56,32 @@ func (c *command) fenced(key Key, dispatchID string) (*Mutation, *Dispatch, erro
 //  4. While an earlier dispatch is unresolved, a failure leaves the record unknown.
 //
 // Only the dispatch's process may finish it, once; but a success may follow an uncertain end.
-func (l *Ledger) Finish(ctx context.Context, f Finish) (Finished, error) {
-	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.finish(&f) })
+func (l *Ledger) EndDispatch(ctx context.Context, f EndDispatch) (Moved, error) {
+	return l.moving(ctx, func(c *command) (*Mutation, *Run, error) { return c.endDispatch(&f) })
 }
 
 // finishing evaluates fn and gathers its answer.
-func (l *Ledger) finishing(ctx context.Context, fn func(*command) (*Mutation, *Run, error)) (Finished, error) {
-	return evaluate(ctx, l, func(c *command) (out Finished, err error) {
+func (l *Ledger) moving(ctx context.Context, fn func(*command) (*Mutation, *Run, error)) (Moved, error) {
+	return evaluate(ctx, l, func(c *command) (out Moved, err error) {
 		out.Mutation, out.Run, err = fn(c)
 		return out, err
 	})
 }
 
-func (c *command) finish(f *Finish) (*Mutation, *Run, error) {
+func (c *command) endDispatch(f *EndDispatch) (*Mutation, *Run, error) {
 	m, d, err := c.fenced(f.Key, f.Dispatch.ID)
 	if err != nil {
 		return nil, nil, err
 	}
-	verdict := f.verdict()
-	if d.unsent() && verdict == VerdictUncertain {
-		verdict = VerdictNotSent
-		f.Dispatch.Class, f.Dispatch.Reason = ClassTransient, whyUnsent
+	judged := f.verdict()
+	if d.unsent() && judged == VerdictUncertain {
+		judged = VerdictNotSent
+		f.Dispatch.Class, f.Dispatch.Reason = verdict.Transient, whyUnsent
 	}
-	if d.Verdict != "" && !outdoes(verdict, d.Verdict) {
+	if d.Verdict != "" && !outdoes(judged, d.Verdict) {
 		return nil, nil, &NotAllowedError{State: m.State, On: OnSuccess, Reason: "dispatch " + d.ID + " has its verdict already"}
 	}
-	c.recordEnd(d, f, verdict)
+	c.recordEnd(d, f, judged)
 	on, known := c.ended(m, d, f)
 	if on == "" {
 		return c.keepEnd(m, d)
@@ -100,7 +102,7 @@ func outdoes(verdict, old Verdict) bool {
 }
 
 // verdict is the verdict as far as the rest proves it: a success without an answer is a committed one.
-func (f *Finish) verdict() Verdict {
+func (f *EndDispatch) verdict() Verdict {
 	switch v := f.Dispatch.Verdict; v {
 	case VerdictFailed, VerdictNotSent, VerdictUncertain:
 		return v
@@ -118,7 +120,7 @@ func (f *Finish) verdict() Verdict {
 }
 
 // recordEnd copies what was seen on the wire; what the claim recorded stays.
-func (c *command) recordEnd(d *Dispatch, f *Finish, verdict Verdict) {
+func (c *command) recordEnd(d *Dispatch, f *EndDispatch, verdict Verdict) {
 	seen := f.Dispatch
 	seen.ID, seen.Owner, seen.Run, seen.Generation = d.ID, d.Owner, d.Run, d.Generation
 	seen.Redispatch, seen.Prepares, seen.Prepared = d.Redispatch, d.Prepares, d.Prepared
@@ -132,7 +134,7 @@ func (c *command) recordEnd(d *Dispatch, f *Finish, verdict Verdict) {
 }
 
 // ended names the trigger of the dispatch's end, "" if the record stays as it is, and its facts.
-func (c *command) ended(m *Mutation, d *Dispatch, f *Finish) (Trigger, Facts) {
+func (c *command) ended(m *Mutation, d *Dispatch, f *EndDispatch) (Trigger, Facts) {
 	newest := m.Current().ID == d.ID
 	known := FactInline.If(f.Inline)
 	switch {
@@ -191,7 +193,7 @@ func (m *Mutation) closeResends(d *Dispatch) {
 }
 
 // moveByEnd carries out the move of a dispatch's end, with its answer.
-func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *Finish, on Trigger, known Facts) (*Mutation, *Run, error) {
+func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *EndDispatch, on Trigger, known Facts) (*Mutation, *Run, error) {
 	tooLarge := f.TooLarge
 	if (d.Verdict == VerdictApplied || d.Verdict == VerdictAccepted) && !tooLarge {
 		if err := c.keepResult(m, f.Result, "answer", f.Body); err != nil {
@@ -244,9 +246,9 @@ func (m *Mutation) escalateFailure(mv move) {
 		return
 	}
 	switch m.Class {
-	case ClassPermission:
+	case verdict.Permission:
 		m.escalate(EscalationPermission, mv)
-	case ClassPrecondition:
+	case verdict.Precondition:
 		m.escalate(EscalationPrecondition, mv)
 	default:
 		// Logic is left to repair, transient to the scheduler.
@@ -289,8 +291,8 @@ func (c *command) runOf(id string) (*Run, error) {
 // dispatch is dispatchID. A record that is not in flight is returned as it is.
 func (l *Ledger) Park(
 	ctx context.Context, key Key, dispatchID string, nextTryAt time.Time, reason string,
-) (Finished, error) {
-	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) {
+) (Moved, error) {
+	return l.moving(ctx, func(c *command) (*Mutation, *Run, error) {
 		m, d, err := c.fenced(key, dispatchID)
 		if err != nil {
 			return nil, nil, err

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 )
 
@@ -40,8 +41,8 @@ func TestDefiniteFailureIsFailed(t *testing.T) {
 	for _, v := range []ledger.Verdict{ledger.VerdictFailed, ledger.VerdictNotSent} {
 		w := newWorld(t)
 		r := w.open(returns)
-		w.finish("a", w.send(r, "a"), v, class(ledger.ClassPrecondition))
-		if m := w.is("a", ledger.Failed); m.Class != ledger.ClassPrecondition || m.Reason != "because of a test" {
+		w.finish("a", w.send(r, "a"), v, class(verdict.Precondition))
+		if m := w.is("a", ledger.Failed); m.Class != verdict.Precondition || m.Reason != "because of a test" {
 			t.Errorf("%s: class %s, reason %q", v, m.Class, m.Reason)
 		}
 		w.escalated("a", ledger.EscalationPrecondition)
@@ -59,24 +60,24 @@ func TestUncertainEnds(t *testing.T) {
 		result  ledger.ResultState
 		kind    string
 		run     ledger.RunState
-		class   ledger.Class
+		class   verdict.Class
 	}{
 		{"uncertain, with a reconciler", ledger.VerdictUncertain, nil, false,
-			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"a verdict that nobody knows", "perhaps", nil, false,
-			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"no verdict", "", nil, false,
-			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"uncertain, no reconciler", ledger.VerdictUncertain, []func(*ledger.Claim){noReconciler}, false,
-			ledger.Indeterminate, "", ledger.EscalationIndeterminate, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+			ledger.Indeterminate, "", ledger.EscalationIndeterminate, ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"a cut body, with a reconciler", ledger.VerdictCommitted, nil, false,
-			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"a cut body, no reconciler", ledger.VerdictCommitted, []func(*ledger.Claim){noReconciler}, false,
 			ledger.Applied, ledger.ResultUnknown, ledger.EscalationNoResult, ledger.RunRunning, ""},
 		{"uncertain after the head said success, no reconciler", ledger.VerdictUncertain, []func(*ledger.Claim){noReconciler}, true,
 			ledger.Applied, ledger.ResultUnknown, ledger.EscalationNoResult, ledger.RunRunning, ""},
 		{"failed after the head said success, with a reconciler", ledger.VerdictFailed, nil, true,
-			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+			ledger.NeedsReconcile, "", "", ledger.RunPausedReconciliation, verdict.Indeterminate},
 		{"failed after the head said success, no reconciler", ledger.VerdictFailed, []func(*ledger.Claim){noReconciler}, true,
 			ledger.Applied, ledger.ResultUnknown, ledger.EscalationNoResult, ledger.RunRunning, ""},
 	} {
@@ -342,19 +343,19 @@ func TestOtherLateVerdictsAreFencedOff(t *testing.T) {
 	w.decide("a", ledger.OnDidNotHappen, force)
 	second := w.send(w.open(), "a")
 	for _, v := range []ledger.Verdict{ledger.VerdictFailed, ledger.VerdictNotSent, ledger.VerdictUncertain} {
-		if _, err := w.Finish(t.Context(), end("a", first, v)); !errors.Is(err, ledger.ErrNotAllowed) {
+		if _, err := w.EndDispatch(t.Context(), end("a", first, v)); !errors.Is(err, ledger.ErrNotAllowed) {
 			t.Errorf("%s after an uncertain verdict: %v", v, err)
 		}
 	}
 	w.is("a", ledger.InFlight)
 	w.finish("a", second, ledger.VerdictApplied)
-	if _, err := w.Finish(t.Context(), end("a", second, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrNotAllowed) {
+	if _, err := w.EndDispatch(t.Context(), end("a", second, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrNotAllowed) {
 		t.Errorf("a second verdict: %v", err)
 	}
 	third := w.send(w.open(takeover), "b")
 	w.finish("b", third, ledger.VerdictFailed)
 	for _, v := range []ledger.Verdict{ledger.VerdictApplied, ledger.VerdictCommitted, ledger.VerdictAccepted, ledger.VerdictUncertain} {
-		if _, err := w.Finish(t.Context(), end("b", third, v, status202)); !errors.Is(err, ledger.ErrNotAllowed) {
+		if _, err := w.EndDispatch(t.Context(), end("b", third, v, status202)); !errors.Is(err, ledger.ErrNotAllowed) {
 			t.Errorf("%s after a failure: %v", v, err)
 		}
 	}
@@ -367,14 +368,14 @@ func TestOnlyTheOwnerFinishes(t *testing.T) {
 	d := w.send(w.open(), "a")
 	w.restart()
 	for _, v := range []ledger.Verdict{ledger.VerdictApplied, ledger.VerdictFailed} {
-		if _, err := w.Finish(t.Context(), end("a", d, v)); !errors.Is(err, ledger.ErrNotAllowed) {
+		if _, err := w.EndDispatch(t.Context(), end("a", d, v)); !errors.Is(err, ledger.ErrNotAllowed) {
 			t.Errorf("%s by another process: %v", v, err)
 		}
 	}
 	if _, err := w.MarkCommitted(t.Context(), key("a"), d.ID, 200); !errors.Is(err, ledger.ErrNotAllowed) {
 		t.Errorf("the head by another process: %v", err)
 	}
-	if _, err := w.Finish(t.Context(), end("a", &ledger.Dispatch{ID: "nobody's"}, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrInvalid) {
+	if _, err := w.EndDispatch(t.Context(), end("a", &ledger.Dispatch{ID: "nobody's"}, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrInvalid) {
 		t.Errorf("an unknown dispatch: %v", err)
 	}
 	w.is("a", ledger.NeedsReconcile)
