@@ -54,10 +54,13 @@ func (s *sheet) sixteenClients(t *testing.T) {
 	ours := l.keep()
 	bareRead, barePost := theirs.of("bare read", "GET", fixed("/read"), nil), theirs.of("bare post", "POST", fixed("/ignored"), nil)
 	read, pass := ours.of("read", "GET", fixed("/read"), bareRead), ours.of("pass-through", "POST", fixed("/ignored"), barePost)
-	mutation, replay := ours.of("mutation", "POST", numbered("/send/"), pass), ours.of("replay", "POST", fixed("/send/same"), pass)
-	l.interleave([]*way{bareRead, read, barePost, pass, mutation, replay}, 16, *turns, *sliceFor, func() {})
+	l.interleave([]*way{bareRead, read, barePost, pass}, 16, *turns, *sliceFor, func() {})
 	s.ratios(read, "reads against a bare goproxy: rate", "reads against a bare goproxy: CPU")
 	s.ratios(pass, "pass-through against a bare goproxy's POST: rate", "")
+	// What mutations leave to be folded would be counted to whoever has the next turn.
+	pass = ours.of("pass-through", "POST", fixed("/ignored"), nil)
+	mutation, replay := ours.of("mutation", "POST", numbered("/send/"), pass), ours.of("replay", "POST", fixed("/send/same"), pass)
+	l.interleave([]*way{pass, mutation, replay}, 16, *turns, *sliceFor, func() {})
 	s.ratios(mutation, "durable mutations against own pass-through: rate", "durable mutations against own pass-through: CPU")
 	s.ratios(replay, "replays against own pass-through: rate", "")
 }

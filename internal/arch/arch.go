@@ -47,8 +47,9 @@ func (s source) at(pos token.Pos, format string, args ...any) Finding {
 
 // Check reads the module at the root of tree and returns everything that breaks
 // a rule, by file and line.
-func Check(tree fs.FS) []Finding {
-	sources, findings := parse(tree)
+func Check(tree fs.FS) []Finding { return check(parse(tree)) }
+
+func check(sources []source, findings []Finding) []Finding {
 	for _, s := range sources {
 		findings = append(findings, checkImports(s)...)
 		findings = append(findings, checkInit(s)...)

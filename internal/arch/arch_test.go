@@ -4,18 +4,21 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 )
 
+// house is the module's source.
+var house = sync.OnceValues(func() ([]source, []Finding) { return parse(os.DirFS("../..")) })
+
 func TestTheModuleObeysTheTable(t *testing.T) {
 	t.Parallel()
-	root := os.DirFS("../..")
-	sources, _ := parse(root)
+	sources, findings := house()
 	if !slices.ContainsFunc(sources, func(s source) bool { return s.file == "internal/arch/arch.go" }) {
 		t.Fatal("the module's root was not found: this very package was not read")
 	}
-	for _, f := range Check(root) {
+	for _, f := range check(sources, findings) {
 		t.Error(f)
 	}
 }
@@ -168,7 +171,7 @@ func TestCheck(t *testing.T) {
 
 func TestThePackagesSayHowTheyFail(t *testing.T) {
 	t.Parallel()
-	sources, _ := parse(os.DirFS("../.."))
+	sources, _ := house()
 	for _, f := range checkFailure(sources) {
 		t.Error(f)
 	}

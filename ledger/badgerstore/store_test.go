@@ -50,7 +50,7 @@ func conformance(t *testing.T, calm time.Duration) {
 	ledgertest.TestStore(t, func(t *testing.T) ledgertest.Subject {
 		t.Helper()
 		c := testConfig(t.TempDir())
-		c.calm, c.ring = calm, logSize
+		c.calm, c.ring = calm, 24<<20
 		s := mustOpen(t, c)
 		return ledgertest.Subject{Store: s, Reopen: func() ledger.Store {
 			if err := s.Close(); err != nil {
