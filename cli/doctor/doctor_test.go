@@ -55,7 +55,6 @@ func TestInstallation(t *testing.T) {
 		"a folder that others change":   {Installation{}, 0o777, "data folder", Broken, "change it"},
 		"too little space":              {Installation{MinFree: 1 << 62}, 0o700, "free space", Broken, "mutations are refused"},
 		"syncs":                         {Installation{}, 0o700, "syncing", Sound, "a mutation waits for two"},
-		"syncs of the mark":             {Installation{HighWaterFile: filepath.Join(file("plain", 0o600), "mark")}, 0o700, "syncing", Broken, "/plain/"},
 		"a ledger without an id":        {Installation{}, 0o700, "ledger.id", Advice, "first start"},
 		"a mark beside the ledger":      {Installation{HighWaterFile: filepath.Join(dir, "mark")}, 0o700, "ledger.high_water_file", Advice, "together"},
 		"a mark elsewhere":              {Installation{HighWaterFile: "/elsewhere/mark"}, 0o700, "ledger.high_water_file", Sound, "/elsewhere/mark"},
