@@ -43,7 +43,7 @@ THESE := ^($(subst $() ,|,$(strip $(PROCESSES))))$$
 HAVE_PROCESSES := ./integration ./cmd/keep-proxy
 
 # Linking takes a third less without the tables for debuggers. Vetting is left to make lint, which does it anyway.
-TEST := go test -vet=off -ldflags='-s -w' -timeout 30m
+TEST := go test -parallel 6 -vet=off -ldflags='-s -w' -timeout 30m
 
 .PHONY: test
 test: ## Run every test, with the race detector where cgo works

@@ -147,7 +147,7 @@ func blockedProblem(e *ledger.BlockedError) *wire.Problem {
 		return refuse("blocked", "An unresolved mutation stops this; see keep-proxy status.")
 	}
 	b := e.Blockers[0]
-	p := refuse("blocked", "Mutation %s of item %q is unresolved (%s) and stops the %s; it is settled by reconciling, or with keep-proxy resolve %s.",
+	p := refuse("blocked", "Mutation %s of item %q is unresolved (%s) and stops the %s; it is resolved by reconciling, or with keep-proxy resolve %s.",
 		b.ID, b.Item, b.State, scopeOf(b.Scope), b.ID)
 	p.Mutation = &wire.MutationRef{ID: b.ID, State: string(b.State)}
 	p.Run, p.Item, p.Class = b.Run, b.Item, string(verdict.Indeterminate)

@@ -243,9 +243,9 @@ type Ledger struct {
 	Retention Retention `key:"retention"`
 }
 
-// Retention says how long what is settled is kept whole.
+// Retention says how long what is resolved is kept whole.
 type Retention struct {
-	// Keep is how long a settled mutation keeps the contents of its request and answer, after its last change. Zero is
+	// Keep is how long a resolved mutation keeps the contents of its request and answer, after its last change. Zero is
 	// for ever, else at least 24 h. Default 720 h.
 	Keep time.Duration `key:"keep"`
 	// After says what becomes of a request whose mutation was forgotten. Default refuse.

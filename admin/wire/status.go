@@ -65,7 +65,7 @@ type Destination struct {
 	Error string    `json:"error,omitzero"`
 }
 
-// Stopped is a scope that admits nothing until its mutation is settled.
+// Stopped is a scope that admits nothing until its mutation is resolved.
 type Stopped struct {
 	Blocks
 	Mutation string    `json:"mutation"`

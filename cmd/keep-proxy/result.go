@@ -175,7 +175,7 @@ func tell(say func(string, ...any), v managed.Verdict, itemDone bool) {
 			// What it met may be settled since, or was never unknown: its stored result could not be verified.
 			say("see keep-proxy mutations show %s; run the same command again later, once keep-proxy status is clean", v.Mutation)
 		case v.Mutation != "":
-			say("see keep-proxy mutations show %s; run the same command again once it is settled, by the API or by keep-proxy resolve", v.Mutation)
+			say("see keep-proxy mutations show %s; run the same command again once it is resolved, by the API or by keep-proxy resolve", v.Mutation)
 		}
 	case managed.CodeAttention:
 		say("the item needs attention: %s", v.Reason)

@@ -307,7 +307,7 @@ func (o *ownRun) checkFlags() error {
 
 // opensWhen says what is waited for, by the name of the refusal.
 var opensWhen = map[string]string{
-	"blocked":  "The run is opened when that is settled; see keep-proxy status",
+	"blocked":  "The run is opened when that is resolved; see keep-proxy status",
 	"draining": "The run is opened after keep-proxy resume",
 }
 
