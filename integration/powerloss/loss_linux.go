@@ -151,7 +151,7 @@ func (l *Loss) file(path, id, to string) error {
 
 // writeSparse leaves holes where content has pages of zeros.
 func writeSparse(path string, content []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // The folder is the caller's own.
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (c *cursor) settle() {
 		if c.at < 0 {
 			return
 		}
-		if m, ok := c.legs[c.at].(*memtableLeg); !ok || m.list[m.at].version.sealed != nil {
+		if m, ok := c.legs[c.at].(*memtableLeg); !ok || m.list[m.at].sealed != nil {
 			return
 		}
 		c.step()

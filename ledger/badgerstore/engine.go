@@ -126,7 +126,7 @@ func (l engineLog) Errorf(f string, v ...any) {
 		return
 	}
 	l.log.Error().Msgf("badger: "+f, v...)
-	l.fail(fmt.Errorf("Badger: %w", fmt.Errorf(f, v...)))
+	l.fail(fmt.Errorf("error of Badger: %w", fmt.Errorf(f, v...)))
 }
 
 // Warningf is told of tables that couldn't be merged, too. Badger retries that, and the old tables hold until then.
@@ -135,7 +135,7 @@ func (l engineLog) Warningf(f string, v ...any) {
 	l.log.Warn().Msgf("badger: "+f, v...)
 	for _, a := range v {
 		if err, ok := a.(error); ok && ofManifest(err) {
-			l.fail(fmt.Errorf("Badger: %w", err))
+			l.fail(fmt.Errorf("error of Badger: %w", err))
 		}
 	}
 }

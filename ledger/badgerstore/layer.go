@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	badger "github.com/dgraph-io/badger/v4"
 )
@@ -121,8 +122,8 @@ func (l *layer) set(k, sealed []byte, record any) {
 
 // undo takes all changes back.
 func (l *layer) undo() {
-	for i := len(l.writes) - 1; i >= 0; i-- {
-		l.base.young.unset(l.writes[i].key)
+	for _, w := range slices.Backward(l.writes) {
+		l.base.young.unset(w.key)
 	}
 }
 

@@ -17,11 +17,11 @@ func (s *Store) load(accepted bool) error {
 	if err := s.view(s.checkMeta); err != nil {
 		return err
 	}
-	recover := s.recover
+	fold := s.recover
 	if accepted {
-		recover = s.recoverLeft
+		fold = s.recoverLeft
 	}
-	if err := recover(); err != nil {
+	if err := fold(); err != nil {
 		return err
 	}
 	return s.view(func(src snapshot) (err error) {

@@ -143,7 +143,7 @@ func (l *memtableLeg) key() []byte {
 	return []byte(l.list[l.at].key)
 }
 
-func (l *memtableLeg) sealed() ([]byte, error) { return l.list[l.at].version.sealed, nil }
+func (l *memtableLeg) sealed() ([]byte, error) { return l.list[l.at].sealed, nil }
 
 func (l *memtableLeg) next() {
 	if l.reverse {

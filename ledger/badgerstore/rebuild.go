@@ -100,20 +100,8 @@ func (s *Store) rebuildInto(ctx context.Context, r *Report, progress Progress) (
 			if bytes.IndexByte(derived, k[0]) >= 0 {
 				continue
 			}
-			v, err := at.sealed()
-			if err != nil {
+			if err := m.copy(k, at, r); err != nil {
 				return err
-			}
-			if _, _, err := unseal(k, v); err != nil {
-				return err
-			}
-			m.to.set(k, v, nil)
-			indexes, err := m.derive(k, r)
-			if err != nil {
-				return err
-			}
-			for _, x := range indexes {
-				m.to.set(x, seal(x, nil, 0), nil)
 			}
 			if r.Values++; r.Values%progressEvery == 0 && progress != nil {
 				progress(r.Values)
@@ -128,6 +116,23 @@ func (s *Store) rebuildInto(ctx context.Context, r *Report, progress Progress) (
 		}
 		return db.Update(m.to.apply)
 	})
+}
+
+// copy takes the value under k over, with the index entries that follow from it.
+func (m *mending) copy(k []byte, at *cursor, r *Report) error {
+	v, err := at.sealed()
+	if err != nil {
+		return err
+	}
+	if _, _, err := unseal(k, v); err != nil {
+		return err
+	}
+	m.to.set(k, v, nil)
+	indexes, err := m.derive(k, r)
+	for _, x := range indexes {
+		m.to.set(x, seal(x, nil, 0), nil)
+	}
+	return err
 }
 
 // derive is what follows from the record under k, nil if that is none.

@@ -42,7 +42,7 @@ type placed struct {
 	length int
 }
 
-func (p placed) end() int64 { return p.at + span(p.length) }
+func (p *placed) end() int64 { return p.at + span(p.length) }
 
 // encode returns both copies of a frame, and sets its digest.
 func (p *placed) encode(key, content []byte) []byte {

@@ -68,7 +68,7 @@ func Create(f File, size int64, after uint64) error {
 	if err := f.Allocate(size); err != nil { // So that a full disk shows now and not later.
 		return err
 	}
-	if _, err := f.WriteAt(append(first, first...), 0); err != nil {
+	if _, err := f.WriteAt(bytes.Repeat(first, 2), 0); err != nil {
 		return err
 	}
 	return f.Sync()
