@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -57,12 +58,17 @@ func (e errNotYet) Error() string { return "the variable " + string(e) + " is no
 // laterVariables are variables of the format that are not built yet.
 var laterVariables = []string{"multipart", "mail", "graphql", "jsonrpc", "aws"}
 
+// compiling is held while CEL compiles: its environments write down names for what they report.
+var compiling sync.Mutex
+
 // compileExpr compiles source for a position.
 func compileExpr(source string, at position) (*expr, error) {
 	envs, err := celEnvs()
 	if err != nil {
 		return nil, err
 	}
+	compiling.Lock()
+	defer compiling.Unlock()
 	env := envs[at]
 	parsed, issues := env.Parse(source)
 	if issues.Err() != nil {
