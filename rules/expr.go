@@ -58,7 +58,8 @@ func (e errNotYet) Error() string { return "the variable " + string(e) + " is no
 // laterVariables are variables of the format that are not built yet.
 var laterVariables = []string{"multipart", "mail", "graphql", "jsonrpc", "aws"}
 
-// compiling is held while CEL compiles: its environments write down names for what they report.
+// compiling is held while CEL compiles. An environment fills its catalogue of names at the first error that it
+// reports. Two compilations that fail at once would race for that.
 var compiling sync.Mutex
 
 // compileExpr compiles source for a position.
