@@ -243,7 +243,7 @@ func TestNoSingleDamageTakesAFrame(t *testing.T) {
 }
 
 // Frames before one that is gone don't count: whoever opens the log must know them from elsewhere.
-func TestAHoleEndsTheRun(t *testing.T) {
+func TestAHoleEndsTheTail(t *testing.T) {
 	t.Parallel()
 	d := created(t)
 	l := opened(t, d)
@@ -258,6 +258,21 @@ func TestAHoleEndsTheRun(t *testing.T) {
 	}
 	if first := l.First(); first != 4 {
 		t.Errorf("it begins with %d", first)
+	}
+}
+
+// An older copy of a part of the disk may hold a whole frame of the same number, but not the one that was followed.
+func TestAFrameThatTheNextOneDoesNotFollowIsDamage(t *testing.T) {
+	t.Parallel()
+	d := created(t)
+	l := opened(t, d)
+	for n := uint64(1); n <= 4; n++ {
+		write(t, l, n)
+	}
+	other := l.live[1]
+	copy(d.written[begin+other.at:], other.encode(l.key, bytes.Repeat([]byte("x"), other.length)))
+	if _, err := Open(d); !errors.Is(err, ErrDamaged) {
+		t.Errorf("it opened with %v", err)
 	}
 }
 
