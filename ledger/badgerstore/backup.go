@@ -20,7 +20,7 @@ const backupBatch = fullBatch
 
 // copyHeadroom is how many bytes of disk a copy's Badger may take between two looks at the free space. It writes
 // out its memtables then, and merges its newest level.
-const copyHeadroom = 10 * memTableSize
+const copyHeadroom = 10 * badgerMemtable
 
 // copyingPath marks a copy that isn't finished. A start refuses it: it has the id of a ledger that is in use.
 func (c Config) copyingPath() string { return filepath.Join(c.Dir, "ledger.copying") }
@@ -91,7 +91,7 @@ func (s *Store) copyEngine(ctx context.Context, c Config, progress Progress) (la
 		return last, err
 	}
 	var failure engineFailure
-	db, err := openEngine(engineOptions(c.dataDir(), c.Logger).WithLogger(engineLog{log: c.Logger, failure: &failure}))
+	db, err := openEngine(c.engineOptions().WithLogger(engineLog{log: c.Logger, failure: &failure}))
 	if err != nil {
 		return last, err
 	}

@@ -68,7 +68,7 @@ func changedBy(t *testing.T, commits int, commit func(s *Store, n int) error) *c
 func (h *changing) given(t *testing.T, commits ...int) Config {
 	t.Helper()
 	c := testConfig(copyFolder(t, h.older))
-	db, err := openEngine(engineOptions(c.dataDir(), c.Logger))
+	db, err := openEngine(c.engineOptions())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,8 +43,8 @@ type Config struct {
 	// synced is told the path of each file that was synced for commits: the log and the witness. Its error counts
 	// as that of the sync.
 	synced func(path string) error
-	// ring is logSize where it isn't 0.
-	ring int64
+	// ring is logSize, and memtable is badgerMemtable, where they are not 0.
+	ring, memtable int64
 	// stall is stallAfter, and calm restAfter, where they are not 0.
 	stall, calm time.Duration
 	// statfs measures free space; nil asks the operating system.
@@ -53,10 +53,8 @@ type Config struct {
 
 // Limits, in bytes unless said otherwise.
 const (
-	memTableSize = 12 << 20
-	// maxBatch is what one transaction may hold: Badger's limit is 15 % of a
-	// memtable; the rest is a margin for its own bookkeeping.
-	maxBatch = memTableSize*15/100 - 128<<10
+	// badgerMemtable is the size of a memtable of Badger's.
+	badgerMemtable = 12 << 20
 	// fullBatch and fullCommands end the merging of further commands.
 	fullBatch    = 384 << 10
 	fullCommands = 1024
@@ -64,6 +62,8 @@ const (
 	maxCommand = 4 << 20
 	// partSize is the longest single value; a longer record is split.
 	partSize = 512 << 10
+	// valueThreshold is beyond each value, so that Badger's value log stays empty.
+	valueThreshold = partSize + 64<<10
 	// smallBody is the longest body that is sooner written again than looked for.
 	smallBody = 4 << 10
 	// blockSize is how long the blocks of Badger's tables are. A body that is kept in Badger fits into one. For a
@@ -106,5 +106,9 @@ func (c Config) ringSize() int64 { return cmp.Or(c.ring, logSize) }
 
 // restAfter is how long the committer waits for a command before it rests.
 func (c Config) restAfter() time.Duration { return cmp.Or(c.calm, restAfter) }
+
+// maxBatch is what one of Badger's transactions may hold, in bytes. Its limit is 15 % of a memtable, whose size is
+// badgerMemtable for 0; the rest is a margin for its own bookkeeping.
+func maxBatch(memtable int64) int { return int(cmp.Or(memtable, badgerMemtable)*15/100 - 128<<10) }
 
 func (c Config) dataDir() string { return filepath.Join(c.Dir, "data") }

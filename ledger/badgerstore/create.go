@@ -51,7 +51,7 @@ func createEngine(c Config, i identity) (err error) {
 	if err := os.MkdirAll(c.dataDir(), 0o700); err != nil {
 		return err
 	}
-	db, err := openEngine(engineOptions(c.dataDir(), c.Logger))
+	db, err := openEngine(c.engineOptions())
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,17 +19,17 @@ import (
 
 // engineOptions are Badger's settings for a sidecar. Values stay below the threshold, so the value log is unused:
 // Badger only logs its sync errors. Conflicts can't arise: there is one writer. A committed batch is durable.
-func engineOptions(dir string, log zerolog.Logger) badger.Options {
-	opt := badger.DefaultOptions(dir).
+func (c Config) engineOptions() badger.Options {
+	opt := badger.DefaultOptions(c.dataDir()).
 		WithSyncWrites(true).
-		WithLogger(engineLog{log: log}).
-		WithMemTableSize(memTableSize).
+		WithLogger(engineLog{log: c.Logger}).
+		WithMemTableSize(cmp.Or(c.memtable, badgerMemtable)).
 		WithNumMemtables(1).
 		WithNumCompactors(2).
 		WithBlockSize(blockSize).
 		WithBaseTableSize(tableSize).
 		WithBaseLevelSize(baseLevelSize).
-		WithValueThreshold(1 << 20).
+		WithValueThreshold(valueThreshold).
 		WithValueLogFileSize(1 << 20).
 		WithCompression(options.None).
 		WithBlockCacheSize(0).

@@ -99,7 +99,7 @@ func (s *Store) fold(f folding) error {
 	if err := s.Healthy(); err != nil {
 		return err
 	}
-	w := folder{db: s.db, first: s.foldedTip.Commit + 1, tip: f.tip}
+	w := folder{db: s.db, most: maxBatch(s.config.memtable), first: s.foldedTip.Commit + 1, tip: f.tip}
 	if err := w.all(f.table); err != nil {
 		return fmt.Errorf("fold: %w", err)
 	}
@@ -111,7 +111,9 @@ func (s *Store) fold(f folding) error {
 
 // folder writes batches, each with a fold record.
 type folder struct {
-	db    *badger.DB
+	db *badger.DB
+	// most is what a batch may hold, in bytes.
+	most  int
 	first uint64
 	tip   tip
 	part  uint32
@@ -130,7 +132,7 @@ func (w *folder) all(m *memtable) error {
 }
 
 func (w *folder) add(e entry) error {
-	if w.size += entrySize(e.key, e.sealed); w.size > maxBatch {
+	if w.size += entrySize(e.key, e.sealed); w.size > w.most {
 		if err := w.write(0); err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"keep-proxy/ledger"
@@ -138,7 +137,7 @@ func TestADiskThatFillsAtEachPage(t *testing.T) {
 func TestAFullDiskIsToldAtTheStart(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, "size=1m")
-	opt := engineOptions(filepath.Join(dir, "data"), zerolog.Nop())
+	opt := Config{Dir: dir}.engineOptions()
 	db, err := openEngine(opt)
 	if err == nil {
 		err = db.Close()

@@ -30,7 +30,7 @@ func gapsOf(t *testing.T, s *Store) (gaps []ledger.Gap) {
 // cutOut takes a value out of a closed ledger's engine, as if its table had never been.
 func cutOut(t *testing.T, c Config, k []byte) {
 	t.Helper()
-	db, err := openEngine(engineOptions(c.dataDir(), c.Logger))
+	db, err := openEngine(c.engineOptions())
 	if err != nil {
 		t.Fatal(err)
 	}

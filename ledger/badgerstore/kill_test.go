@@ -46,7 +46,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	_ = os.RemoveAll(crash.dir)
+	os.Exit(code)
 }
 
 // claimForEver claims from four goroutines and prints the number of each record

@@ -113,7 +113,7 @@ func (s *Store) readRun() (r run, err error) {
 
 // foldRun gives Badger the run.
 func (s *Store) foldRun(r run) error {
-	w := folder{db: s.db, first: s.foldedTip.Commit + 1, tip: r.tip}
+	w := folder{db: s.db, most: maxBatch(s.config.memtable), first: s.foldedTip.Commit + 1, tip: r.tip}
 	if err := w.all(r.table); err != nil {
 		return engineError(fmt.Errorf("fold the log: %w", err))
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
-	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"keep-proxy/ledger"
@@ -90,8 +89,11 @@ func closed(s *Store, err error) error {
 // Badger says so with a text alone.
 func TestALockOfBadgersOwnIsKnown(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	held, err := os.Open(dir)
+	c := Config{Dir: t.TempDir()}
+	if err := os.Mkdir(c.dataDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	held, err := os.Open(c.dataDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,15 +101,18 @@ func TestALockOfBadgersOwnIsKnown(t *testing.T) {
 	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := badger.Open(engineOptions(dir, zerolog.Nop())); !heldElsewhere(err) {
+	if _, err := badger.Open(c.engineOptions()); !heldElsewhere(err) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestTheEngineAwaitsItsOwnLock(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	held, err := os.Open(dir)
+	c := Config{Dir: t.TempDir()}
+	if err := os.Mkdir(c.dataDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	held, err := os.Open(c.dataDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +120,7 @@ func TestTheEngineAwaitsItsOwnLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(2*lockPause, func() { _ = held.Close() })
-	db, err := openEngine(engineOptions(dir, zerolog.Nop()))
+	db, err := openEngine(c.engineOptions())
 	if err != nil {
 		t.Fatal(err)
 	}

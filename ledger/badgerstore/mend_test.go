@@ -340,7 +340,7 @@ func TestARecordThatIsDamagedStaysSo(t *testing.T) {
 	t.Parallel()
 	l := newLossy(t)
 	c := l.left(t, 1, 2, 3, 4, 5, 6, 7, 9)
-	db, err := openEngine(engineOptions(c.dataDir(), c.Logger))
+	db, err := openEngine(c.engineOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -383,7 +383,7 @@ func transplant(t *testing.T, from, to Config, k []byte) {
 	t.Helper()
 	var sealed []byte
 	for _, at := range []Config{from, to} {
-		db, err := openEngine(engineOptions(at.dataDir(), at.Logger))
+		db, err := openEngine(at.engineOptions())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -202,7 +202,7 @@ func (s *Store) openFiles(found signs, accepted bool) (err error) {
 			return err
 		}
 	}
-	opt := engineOptions(s.config.dataDir(), s.config.Logger)
+	opt := s.config.engineOptions()
 	opt = opt.WithLogger(engineLog{log: s.config.Logger, failure: &s.failure})
 	if err := checkTables(opt); err != nil { // Before anything is changed.
 		return err

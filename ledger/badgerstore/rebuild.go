@@ -83,7 +83,7 @@ func (s *Store) rebuildInto(ctx context.Context, r *Report, progress Progress) (
 		return err
 	}
 	var failure engineFailure
-	db, err := openEngine(engineOptions(c.dataDir(), c.Logger).WithLogger(engineLog{log: c.Logger, failure: &failure}))
+	db, err := openEngine(c.engineOptions().WithLogger(engineLog{log: c.Logger, failure: &failure}))
 	if err != nil {
 		return err
 	}

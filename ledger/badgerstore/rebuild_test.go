@@ -22,7 +22,7 @@ func spoiled(t *testing.T) (c Config, keys []ledger.Key) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db, err := openEngine(engineOptions(c.dataDir(), c.Logger))
+	db, err := openEngine(c.engineOptions())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,8 @@ func testConfig(dir string) Config {
 		calm: 30 * time.Millisecond,
 		// A start reads the whole ring.
 		ring: 8 << 20,
+		// The race detector marks each byte of a memtable at each start.
+		memtable: 7 << 20,
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	badger "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
-	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"keep-proxy/ledger"
@@ -96,7 +95,7 @@ func TestDamagedTableIsNamedAtEachStartAndNothingIsChanged(t *testing.T) {
 func TestTablesOfOtherFoldersAreNotTaken(t *testing.T) {
 	t.Parallel()
 	one, _ := crashed(t)
-	other, _ := crashed(t)
+	other, _ := crashedAnew(t)
 	tables := tablesOf(t, one)
 	swap(t, filepath.Join(other, "data", filepath.Base(tables[0])), tables[0])
 	_, err := Open(context.Background(), testConfig(one))
@@ -250,7 +249,7 @@ func sealed(t *testing.T, k []byte, v any) []byte {
 // alter puts a value into a closed ledger's engine, or takes it out if it is nil.
 func alter(t *testing.T, c Config, change func(snapshot) (k, value []byte)) {
 	t.Helper()
-	db, err := openEngine(engineOptions(c.dataDir(), c.Logger))
+	db, err := openEngine(c.engineOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +269,7 @@ func alter(t *testing.T, c Config, change func(snapshot) (k, value []byte)) {
 // is a record that is missing, which a checksum of records can't tell.
 func TestTheEngineVerifiesWhatItReads(t *testing.T) {
 	t.Parallel()
-	if got := engineOptions(t.TempDir(), zerolog.Nop()).ChecksumVerificationMode; got != options.OnTableRead {
+	if got := (Config{}).engineOptions().ChecksumVerificationMode; got != options.OnTableRead {
 		t.Errorf("tables are verified in mode %d", got)
 	}
 }

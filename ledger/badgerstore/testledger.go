@@ -42,11 +42,7 @@ func OpenForTest(tb TB, c Config) *Store {
 func CreateForTest(tb TB, c Config, size int64) {
 	tb.Helper()
 	c.ring = size
-	s, err := Open(context.Background(), c)
-	if err == nil {
-		err = s.Close()
-	}
-	if err != nil {
+	if _, err := Init(c); err != nil {
 		tb.Fatalf("make a ledger: %v", err)
 	}
 }

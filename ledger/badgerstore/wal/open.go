@@ -28,14 +28,16 @@ func Open(f File) (*Log, error) {
 	return l, l.write(newest.at, newest.encode(l.key, content))
 }
 
-// scan finds each frame of which a copy is whole. It reads many pages at once.
+// scanned is how many bytes of the ring a scan reads at once.
+const scanned = 128 << 10
+
+// scan finds each frame of which a copy is whole.
 func (l *Log) scan() (map[uint64]placed, error) {
 	found := map[uint64]placed{}
-	var block []byte
-	for at, from := int64(0), int64(0); at < l.size; {
+	block := make([]byte, min(scanned, l.size))
+	for at, from := int64(0), int64(-scanned); at < l.size; {
 		if at >= from+int64(len(block)) {
-			block, from = block[:0:cap(block)], at
-			block = slices.Grow(block, chunk)[:min(chunk, l.size-at)]
+			block, from = block[:min(scanned, l.size-at)], at
 			if _, err := l.file.ReadAt(block, begin+at); err != nil {
 				return nil, cut(err)
 			}
