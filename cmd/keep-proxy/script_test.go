@@ -171,8 +171,17 @@ func appears(name string) error {
 }
 
 func TestScripts(t *testing.T) {
+	// The doctor wants ledgers on a disk, and /tmp may be in memory.
+	root, err := os.MkdirTemp("/var/tmp", "scripts") //nolint:usetesting // As it says.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	if err := os.Chmod(root, 0o755); err != nil { // Some commands are run as another user.
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "script"),
+		Dir: filepath.Join("testdata", "script"), WorkdirRoot: root,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 			e.Setenv("HOME", e.WorkDir)
