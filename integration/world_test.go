@@ -114,10 +114,14 @@ func prepare(tb testing.TB, edits ...func(*settings)) *world {
 	return w
 }
 
+// usualRing is the length of a log, in bytes, that a start reads soon.
+const usualRing = 4 << 20
+
 // newWorld prepares a world and starts the program in this process.
 func newWorld(tb testing.TB, edits ...func(*settings)) *world {
 	tb.Helper()
 	w := prepare(tb, edits...)
+	w.ringOf(usualRing)
 	w.start()
 	return w
 }

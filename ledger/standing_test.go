@@ -25,7 +25,7 @@ func stop(n int, state State) *Mutation {
 
 func TestWhatBlocksIsAsTheChangesLeaveIt(t *testing.T) {
 	t.Parallel()
-	const seed, keys, steps = 7, 300, 4000
+	const seed, keys, steps = 7, 200, 2000
 	random := rand.New(rand.NewPCG(seed, seed))
 	var b Blockers
 	model := map[Key]*Mutation{}

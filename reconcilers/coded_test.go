@@ -64,10 +64,12 @@ func TestACodedAnswerToAResend(t *testing.T) {
 		_ = w.Close()
 		return out.String()
 	}
-	var zipped, deflated, bomb bytes.Buffer
+	var zipped, deflated, bomb, spaces bytes.Buffer
 	packed(gzip.NewWriter(&zipped), &zipped, plain)
 	packed(zlib.NewWriter(&deflated), &deflated, plain)
-	packed(gzip.NewWriter(&bomb), &bomb, plain+strings.Repeat(" ", 64<<20))
+	packed(gzip.NewWriter(&bomb), &bomb, plain)
+	packed(gzip.NewWriter(&spaces), &spaces, strings.Repeat(" ", 1<<20))
+	bomb.WriteString(strings.Repeat(spaces.String(), 64)) // Members are read one after the other.
 	for name, tc := range map[string]struct {
 		codings       []string
 		content, want string

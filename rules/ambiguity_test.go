@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"compress/zlib"
+	"io"
 	"strings"
 	"testing"
 )
@@ -180,17 +181,20 @@ func TestWhatNoExpressionReadsMayBeAmbiguous(t *testing.T) {
 func squeeze(tb testing.TB, coding, body string) string {
 	tb.Helper()
 	var out bytes.Buffer
-	w := interface {
-		Write([]byte) (int, error)
-		Close() error
-	}(gzip.NewWriter(&out))
+	var w io.WriteCloser
+	var err error
 	if coding == "deflate" {
-		w = zlib.NewWriter(&out)
+		w, err = zlib.NewWriterLevel(&out, zlib.BestSpeed)
+	} else {
+		w, err = gzip.NewWriterLevel(&out, gzip.BestSpeed)
 	}
-	if _, err := w.Write([]byte(body)); err != nil {
-		tb.Fatal(err)
+	if err == nil {
+		_, err = io.WriteString(w, body)
 	}
-	if err := w.Close(); err != nil {
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
 		tb.Fatal(err)
 	}
 	return out.String()

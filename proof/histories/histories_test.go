@@ -66,7 +66,7 @@ func pipe(t *testing.T) (r, w *os.File) {
 func bounded() int {
 	switch {
 	case raceEnabled, testing.Short():
-		return 200
+		return 100
 	}
 	return 2000
 }

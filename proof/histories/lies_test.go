@@ -162,7 +162,7 @@ func liesInTests() int {
 	case *flagN > 0:
 		return *flagN
 	case raceEnabled, testing.Short():
-		return 20
+		return 10
 	}
 	return 100
 }
