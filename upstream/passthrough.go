@@ -200,7 +200,8 @@ func (p *Passthrough) anew(r *http.Request, plan *plan, key endpoint, content By
 		r = withContent(r, io.NopCloser(content.reader()))
 	}
 	at := plan.endpoint()
-	if chose2, other := p.other(at); other {
+	// A slower request may have remembered HTTP/2 after the upstream had asked for HTTP/1.1.
+	if chose2, other := p.other(at); other && !(chose2 && p.cfg.HTTP1.required(plan.addr)) {
 		resp, err := p.carried(alone(r, plan.binds && !chose2))
 		if err == nil && chose2 && resp.ProtoMajor != 2 {
 			p.forget(at)
