@@ -201,7 +201,7 @@ func (p *Passthrough) anew(r *http.Request, plan *plan, key endpoint, content By
 	}
 	at := plan.endpoint()
 	// A slower request may have remembered HTTP/2 after the upstream had asked for HTTP/1.1.
-	if chose2, other := p.other(at); other && !(chose2 && p.cfg.HTTP1.required(plan.addr)) {
+	if chose2, other := p.other(at); other && (!chose2 || !p.cfg.HTTP1.required(plan.addr)) {
 		resp, err := p.carried(alone(r, plan.binds && !chose2))
 		if err == nil && chose2 && resp.ProtoMajor != 2 {
 			p.forget(at)

@@ -24,6 +24,8 @@ type terminal struct {
 	mu   sync.Mutex
 	seen bytes.Buffer
 	more chan struct{}
+	// over is closed once nothing more is shown.
+	over chan struct{}
 }
 
 // openTerminal starts this binary as a command of the scripts on a new terminal, as
@@ -31,7 +33,7 @@ type terminal struct {
 func openTerminal(t *testing.T, dir string, args ...string) *terminal {
 	t.Helper()
 	var err error
-	term := &terminal{t: t, more: make(chan struct{}, 1)}
+	term := &terminal{t: t, more: make(chan struct{}, 1), over: make(chan struct{})}
 	term.cmd = exec.Command(program(t, dir), args...)
 	term.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(dir, "state"))
 	if term.side, err = pty.Start(term.cmd); err != nil {
@@ -46,6 +48,7 @@ func openTerminal(t *testing.T, dir string, args ...string) *terminal {
 }
 
 func (term *terminal) read() {
+	defer close(term.over)
 	buffer := make([]byte, 4096)
 	for {
 		n, err := term.side.Read(buffer)
@@ -89,7 +92,7 @@ func (term *terminal) key(c byte) {
 	}
 }
 
-// ended waits for the program, and returns its code.
+// ended waits for the program and for what it showed last, and returns its code.
 func (term *terminal) ended() int {
 	term.t.Helper()
 	ctx, cancel := context.WithTimeout(term.t.Context(), patience)
@@ -97,6 +100,10 @@ func (term *terminal) ended() int {
 	stop := context.AfterFunc(ctx, func() { _ = term.cmd.Process.Kill() })
 	defer stop()
 	_ = term.cmd.Wait()
+	select {
+	case <-term.over:
+	case <-ctx.Done(): // Somebody else still has the terminal.
+	}
 	return term.cmd.ProcessState.ExitCode()
 }
 
@@ -242,7 +249,7 @@ func openShell(t *testing.T) (term *terminal, enter func(string)) {
 	}
 	dir := t.TempDir()
 	program(t, dir)
-	term = &terminal{t: t, more: make(chan struct{}, 1)}
+	term = &terminal{t: t, more: make(chan struct{}, 1), over: make(chan struct{})}
 	term.cmd = exec.Command(bash, "--norc", "--noprofile", "-i")
 	term.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(dir, "state"), "PS1=prompt> ", "PATH="+dir+":"+os.Getenv("PATH"), "D="+dir)
 	if term.side, err = pty.Start(term.cmd); err != nil {
