@@ -47,7 +47,7 @@ TEST := go test -parallel 6 -vet=off -ldflags='-s -w' -timeout 30m
 
 .PHONY: test
 test: ## Run every test, with the race detector where cgo works
-	export TMPDIR=$$(tools/scratch) && trap 'rm -rf "$$TMPDIR"' EXIT && race="$(RACE)" && \
+	TMPDIR=$$(tools/scratch) && export TMPDIR && trap 'rm -rf "$$TMPDIR"' EXIT && race="$(RACE)" && \
 	$(TEST) $$race $(TESTFLAGS) $${race:+-skip '$(THESE)'} $(LONGEST) ./... && \
 	if [ -n "$$race" ]; then $(TEST) $(TESTFLAGS) -run '$(THESE)|^TestHistories$$' $(HAVE_PROCESSES) ./proof/histories; fi
 

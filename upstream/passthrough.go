@@ -200,7 +200,7 @@ func (p *Passthrough) anew(r *http.Request, plan *plan, key endpoint, content By
 		r = withContent(r, io.NopCloser(content.reader()))
 	}
 	at := plan.endpoint()
-	// A slower request may have remembered HTTP/2 after the upstream had asked for HTTP/1.1.
+	// That the upstream chose HTTP/2 counts only until it asks for HTTP/1.1.
 	if chose2, other := p.other(at); other && (!chose2 || !p.cfg.HTTP1.required(plan.addr)) {
 		resp, err := p.carried(alone(r, plan.binds && !chose2))
 		if err == nil && chose2 && resp.ProtoMajor != 2 {
@@ -234,7 +234,6 @@ func (p *Passthrough) overHTTP1(r *http.Request, plan *plan, content Bytes, resp
 		return resp, err
 	}
 	p.cfg.HTTP1.require(plan.addr)
-	p.forget(plan.endpoint())
 	p.transport.CloseIdleConnections()
 	if content != nil || plan.upload != nil || plan.again {
 		return nil, err

@@ -62,8 +62,6 @@ const (
 	maxCommand = 4 << 20
 	// partSize is the longest single value; a longer record is split.
 	partSize = 512 << 10
-	// valueThreshold is beyond each value, so that Badger's value log stays empty.
-	valueThreshold = partSize + 64<<10
 	// smallBody is the longest body that is sooner written again than looked for.
 	smallBody = 4 << 10
 	// blockSize is how long the blocks of Badger's tables are. A body that is kept in Badger fits into one. For a

@@ -22,6 +22,7 @@ type power struct {
 	begun        bool
 	mu           sync.Mutex
 	keys         []ledger.Key
+	frames       int
 	losses       int
 }
 
@@ -49,12 +50,11 @@ func (p *power) synced(path string) error {
 	}
 	if path == p.c.logPath() {
 		p.lose("before the sync", p.log, keys)
-		shares := []int{1, 2, 3}
-		if !proving() {
-			shares = shares[p.losses%3:][:1]
-		}
-		for _, share := range shares {
-			p.lose("a torn frame", torn(p.log, log, share), keys)
+		p.frames++
+		for _, share := range []int{1, 2, 3} {
+			if proving() || share == 1+p.frames%3 { // One in turn, or all in make proof.
+				p.lose("a torn frame", torn(p.log, log, share), keys)
+			}
 		}
 		p.log = log
 	} else {

@@ -29,7 +29,7 @@ func (c Config) engineOptions() badger.Options {
 		WithBlockSize(blockSize).
 		WithBaseTableSize(tableSize).
 		WithBaseLevelSize(baseLevelSize).
-		WithValueThreshold(valueThreshold).
+		WithValueThreshold(1 << 20).
 		WithValueLogFileSize(1 << 20).
 		WithCompression(options.None).
 		WithBlockCacheSize(0).
