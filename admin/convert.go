@@ -157,5 +157,10 @@ func bodyReference(b ledger.Body) wire.Body {
 func runOf(r *ledger.Run) wire.Run {
 	out := as[wire.Run](r)
 	out.Labels, out.Retry = shownLabels(r.Labels), retryOf(r)
+	missing := r.Missing()
+	out.Refused = as[[]wire.Refused](missing[:min(len(missing), shownRefused)])
 	return out
 }
+
+// shownRefused is how many refusals a run shows.
+const shownRefused = 100

@@ -16,7 +16,9 @@ import (
 // Bounds of what a run may be opened with.
 const (
 	maxLabels = 32
-	maxTTL    = 365 * 24 * time.Hour
+	// maxTolerate is how many refusals a run may tolerate.
+	maxTolerate = 100
+	maxTTL      = 365 * 24 * time.Hour
 )
 
 // faults collects what is wrong with a request, so that all of it is reported.

@@ -158,6 +158,7 @@ func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 	faults.optionalWord("OpenRun.block_scope", q.BlockScope)
 	faults.ttl("/ttl", q.TTL)
 	faults.labels("/labels", q.Labels)
+	faults.tolerate("/tolerate", q.Tolerate)
 	if err := faults.err(); err != nil {
 		return ledger.OpenRun{}, err
 	}
@@ -172,6 +173,19 @@ func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 	command.OnFailure = cmp.Or(command.OnFailure, ledger.FailureAbort)
 	command.TTL, command.Labels = s.ttl(q.TTL), maps.Clone(q.Labels)
 	return command, nil
+}
+
+// tolerate wants a few refusals.
+func (f *faults) tolerate(where string, meant []string) {
+	if len(meant) > maxTolerate {
+		f.add(where, fmt.Sprintf("more than %d refusals", maxTolerate), "leave some out")
+		return
+	}
+	for i, one := range meant {
+		if code, host, _ := strings.Cut(one, ":"); code == "" || host == "" {
+			f.add(fmt.Sprintf("%s/%d", where, i), "no CODE:HOST", "name the refusal's code and the host, such as unmatched:telemetry.example.com")
+		}
+	}
 }
 
 // labels wants a few short names and values, none of them the API's own.

@@ -127,6 +127,11 @@ func problemOf(err error) *wire.Problem {
 	if notAllowed, ok := errors.AsType[*ledger.NotAllowedError](err); ok {
 		return notAllowedProblem(notAllowed)
 	}
+	if refused, ok := errors.AsType[*ledger.RefusedError](err); ok {
+		p := refuse("run-unfinished", "The run can't finish as done: %s. Ask for it again, or finish the run as failed.", refused.Why)
+		p.Refused = as[[]wire.Refused](refused.Refused)
+		return p
+	}
 	for _, r := range refusals {
 		if !errors.Is(err, r.err) {
 			continue

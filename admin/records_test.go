@@ -378,6 +378,31 @@ func TestFinishNamesWhatIsUnsettled(t *testing.T) {
 	}
 }
 
+func TestFinishListsWhatWasRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	run := w.open("order-1")
+	for _, path := range []string{"/a", "/b"} {
+		err := w.ledger.Refuses(t.Context(), run.ID, ledger.Refused{
+			Code: "unmatched", Class: verdict.Logic, Detail: "No rule declares it.", Method: "POST", Host: "api.example", Path: path,
+			Exchange: ledger.Exchange{Digest: "digest" + path},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := w.do(ask{method: http.MethodPost, path: "/v1/runs/" + run.ID + "/finish", body: `{"outcome":"done"}`})
+	for _, want := range []string{`run-unfinished`, "POST api.example/a was refused (unmatched), and 1 more", `"path":"/b"`, `"detail":"No rule declares it."`} {
+		if got.status != 409 || !strings.Contains(got.body, want) {
+			t.Errorf("%d without %s: %s", got.status, want, got.body)
+		}
+	}
+	shown, err := w.client.Run(t.Context(), run.ID)
+	if err != nil || len(shown.Refused) != 2 || shown.Refused[1].Path != "/b" || strings.Contains(got.body, "digest") {
+		t.Errorf("the run is shown as %+v, %v; finishing says %s", shown, err, got.body)
+	}
+}
+
 func TestItems(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -71,6 +71,9 @@ type Proxy struct {
 	// Unmatched is what happens to a mutation on a host that no connector
 	// covers. Default deny.
 	Unmatched Unmatched `key:"unmatched.mutation"`
+	// Expected lists hosts that are refused on purpose, such as a browser's telemetry. A run may be done all the same.
+	// Each is host or *.suffix, and :port for one port only. Default none.
+	Expected []string `key:"unmatched.expected" read:"host"`
 	// BlockScope is what an unresolved mutation stops, unless its operation,
 	// connector or run says otherwise. Default workflow.
 	BlockScope BlockScope `key:"block_scope"`

@@ -84,7 +84,7 @@ func (r *Run) Clone() *Run {
 	c := *r
 	c.Labels = maps.Clone(r.Labels)
 	c.Only, c.FailingKey = copied(r.Only), copied(r.FailingKey)
-	c.Steady = slices.Clone(r.Steady)
+	c.Steady, c.Refused, c.Tolerate = slices.Clone(r.Steady), slices.Clone(r.Refused), slices.Clone(r.Tolerate)
 	return &c
 }
 
@@ -92,7 +92,7 @@ func (r *Run) Clone() *Run {
 func (r *Run) Draft() *Run {
 	c := copied(r)
 	if c != nil {
-		c.Steady = slices.Clip(r.Steady)
+		c.Steady, c.Refused = slices.Clip(r.Steady), slices.Clip(r.Refused)
 	}
 	return c
 }

@@ -24,6 +24,8 @@ type OpenRun struct {
 	ResumeHint  string
 	Labels      map[string]string
 	TokenSHA256 string
+	// Tolerate are refusals that are meant, each as CODE:HOST. They don't keep the run from being done.
+	Tolerate []string
 }
 
 // Claim asks whether a mutation may be sent.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,12 +20,14 @@ const (
 // that has ended answers ErrRunEnded.
 //
 // Done needs a running run, whose mutations are applied, skipped, or failed with the answer delivered (on_failure
-// return, 307, 308). Any other run answers ErrRunUnfinished. Done closes the item too, unless keepOpen is set or a
-// person is asked there. Without keepOpen no mutation of the item may be unresolved, watching or in flight. A run of
-// many items takes several commands.
+// return, 307, 308). Each request that it was refused has got through since, or was skipped: else a *RefusedError.
+// Any other run answers ErrRunUnfinished. Done closes the item too, unless keepOpen is set or a person is asked there.
+// What was skipped makes the item skipped. Without keepOpen no mutation of the item may be unresolved, watching or in
+// flight. A run of many items takes several commands. Its items of which a request was refused become failed.
 //
 // Failed aborts the run, and the item becomes failed, but those of many stay open. A run that is failing is
-// aborted by what it failed by. What the run is over by, unrecorded, comes first.
+// aborted by what it failed by, and one that was refused something by that. What the run is over by, unrecorded,
+// comes first.
 func (l *Ledger) FinishRun(ctx context.Context, id, outcome string, keepOpen bool) (*Run, error) {
 	if outcome != OutcomeDone && outcome != OutcomeFailed {
 		return nil, invalid("outcome %q: want done or failed", outcome)
@@ -66,7 +69,7 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	switch {
 	case r.State == RunFinished && outcome == OutcomeDone:
 		return nil
-	case r.State == RunAborted && outcome == OutcomeFailed && (r.Reason == FinishedAsFailed || r.FailingKey != nil):
+	case r.State == RunAborted && outcome == OutcomeFailed && (r.Reason == FinishedAsFailed || r.FailingKey != nil || r.lacks()):
 		return nil
 	case r.State.Ended() && outcome == OutcomeDone:
 		return unfinished(r)
@@ -74,13 +77,15 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 		return fmt.Errorf("%w: it is %s", ErrRunEnded, r.State)
 	case outcome == OutcomeFailed && r.State == RunFailing:
 		return c.expire(r)
+	case outcome == OutcomeFailed && r.lacks():
+		return c.endRefused(r)
 	case outcome == OutcomeFailed:
 		return c.end(r, ending{RunAborted, verdict.Logic, FinishedAsFailed, r.Cause, ActorProxy, true})
 	case r.State != RunRunning:
 		return unfinished(r)
 	}
 	keepOpen = keepOpen || r.ItemDone
-	if err := mayFinish(c, r); err != nil {
+	if err := cmp.Or(mayFinish(c, r), r.unrefused(r.Missing())); err != nil {
 		return err
 	}
 	if !keepOpen {
@@ -98,8 +103,16 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	if err != nil || item.State != ItemOpen {
 		return err // What a person was asked meanwhile stays asked.
 	}
-	item.State = ItemDone
-	c.Append(Event{At: c.now.Wall, Actor: ActorProxy, What: "item_done", Run: r.ID, Workflow: r.Workflow, Item: r.Item})
+	return c.close(r, item)
+}
+
+// close makes an item done, or skipped if a person decided that a part of it isn't done.
+func (c *command) close(r *Run, item *Item) error {
+	e := Event{At: c.now.Wall, Actor: ActorProxy, What: "item_done", Run: r.ID, Workflow: item.Workflow, Item: item.Item}
+	if item.State = ItemDone; r.skips(item.Item) {
+		item.State, e.What = ItemSkipped, "item_skipped"
+	}
+	c.Append(e)
 	return c.putItem(item)
 }
 

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,7 +132,7 @@ const (
 // closeMany goes on with a run that is being finished.
 func (l *Ledger) closeMany(ctx context.Context, r *Run) (*Run, error) {
 	// Nothing of the run is claimed any more, so that what is known stays so.
-	err := l.View(ctx, func(v View) error { return mayFinish(v, r) })
+	err := l.View(ctx, func(v View) error { return cmp.Or(mayFinish(v, r), r.unrefused(r.missingOf(""))) })
 	if err != nil {
 		if errors.Is(err, ErrRunUnfinished) {
 			err = errors.Join(err, l.reopenClaims(ctx, r.ID))
@@ -146,6 +147,9 @@ func (l *Ledger) closeMany(ctx context.Context, r *Run) (*Run, error) {
 		})
 		if err != nil {
 			return nil, err
+		}
+		if left == 0 && r.State == RunAborted {
+			return nil, r.unrefused(r.Missing())
 		}
 		if left == 0 {
 			return r, nil
@@ -186,6 +190,9 @@ func (c *command) closeSome(id string) (*Run, int, error) {
 			return nil, 0, err
 		}
 	}
+	if len(items) == 0 && r.lacks() {
+		return r, 0, c.endRefused(r)
+	}
 	if len(items) == 0 {
 		return r, 0, c.end(r, ending{RunFinished, "", "", "", ActorProxy, false})
 	}
@@ -195,12 +202,14 @@ func (c *command) closeSome(id string) (*Run, int, error) {
 // letGo closes one item, unless the outcome of somebody else's mutation is open there.
 func (c *command) letGo(r *Run, item *Item) error {
 	item.ActiveRun, item.Shared = "", false
+	if missing := r.missingOf(item.Item); len(missing) > 0 && item.State == ItemOpen {
+		item.State, item.Reason = ItemFailed, whyRefused(missing)
+	}
 	if r.Closing == ClosingDone && item.State == ItemOpen {
 		err := mayClose(c, item.Workflow, item.Item)
 		switch {
 		case err == nil:
-			item.State = ItemDone
-			c.Append(Event{At: c.now.Wall, Actor: ActorProxy, What: "item_done", Run: r.ID, Workflow: item.Workflow, Item: item.Item})
+			return c.close(r, item)
 		case !errors.Is(err, ErrRunUnfinished):
 			return err
 		}

@@ -58,6 +58,11 @@ func (o OpenRun) check() error {
 	case o.TTL < 0:
 		return invalid("ttl %s is negative", o.TTL)
 	}
+	for _, meant := range o.Tolerate {
+		if code, host, _ := strings.Cut(meant, ":"); code == "" || host == "" {
+			return invalid("tolerate %q: want CODE:HOST, such as unmatched:telemetry.example.com", meant)
+		}
+	}
 	switch {
 	case !slices.Contains([]Mutations{"", MutationsMany, MutationsOne, MutationsNone}, o.Mutations):
 		return invalid("mutations %q: want many, one or none", o.Mutations)
@@ -199,7 +204,7 @@ func (c *command) newRun(id string, o OpenRun, attempt int) *Run {
 	return &Run{
 		ID: id, Workflow: o.Workflow, Item: o.Item, Attempt: attempt, Once: o.Once, Items: o.Items, State: RunRunning,
 		Mutations: cmp.Or(o.Mutations, MutationsMany), OnFailure: cmp.Or(o.OnFailure, FailureAbort), BlockScope: o.BlockScope, Title: o.Title,
-		ResumeHint: o.ResumeHint, Labels: o.Labels, TokenSHA256: o.TokenSHA256, OpenedAt: c.now.Wall,
+		ResumeHint: o.ResumeHint, Labels: o.Labels, Tolerate: o.Tolerate, TokenSHA256: o.TokenSHA256, OpenedAt: c.now.Wall,
 		ExpiresAt: c.now.Wall.Add(cmp.Or(o.TTL, DefaultRunTTL)),
 	}
 }

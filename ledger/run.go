@@ -90,6 +90,12 @@ type Run struct {
 	FailingTries  int       `json:"failing_tries,omitempty"`
 	// Steady are the operations ("connector/operation") of which the run needs no further look for drift.
 	Steady []string `json:"steady,omitempty"`
+	// Refused are requests that it was refused and that didn't get through since. RefusedMore says that there were more
+	// than are listed.
+	Refused     []Refused `json:"refused,omitempty"`
+	RefusedMore bool      `json:"refused_more,omitempty"`
+	// Tolerate are refusals that are meant, as CODE:HOST.
+	Tolerate []string `json:"tolerate,omitempty"`
 }
 
 // ItemState is where a unit of work stands. The zero value is invalid.

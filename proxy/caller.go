@@ -116,10 +116,10 @@ const problemCredentials problem = "credentials"
 // challenge asks for proxy credentials (RFC 9110 §11.7.1). Its body is empty and its length is
 // given. So clients which send credentials only when asked can use the connection again.
 func (p *Proxy) challenge(w http.ResponseWriter, r *http.Request) {
-	p.early(w, r, caller{}, problemCredentials, func(w *answerWriter) {
-		w.Header().Set("Proxy-Authenticate", `Basic realm="keep-proxy"`)
-		w.Header().Set("Content-Length", "0")
-		w.WriteHeader(http.StatusProxyAuthRequired)
+	p.early(w, r, caller{}, problemCredentials, func(x *exchange) {
+		x.answer.Header().Set("Proxy-Authenticate", `Basic realm="keep-proxy"`)
+		x.answer.Header().Set("Content-Length", "0")
+		x.answer.WriteHeader(http.StatusProxyAuthRequired)
 	})
 }
 

@@ -51,6 +51,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 		p.tunnelBlind(w, r, t)
 		return
 	}
+	p.connected(t, r)
 	p.goproxy.ServeHTTP(hijackKeeper{w}, r.WithContext(withClient(r.Context(), t)))
 }
 
@@ -221,18 +222,28 @@ func normalTarget(authority string) (string, error) {
 // mutations of a connector's host are never passed by blindly.
 func (p *Proxy) blind(target string) bool {
 	host, _, err := net.SplitHostPort(target)
-	if err != nil || !slices.ContainsFunc(p.config.Passthrough, func(entry string) bool { return covers(entry, host, target) }) {
+	if err != nil || !covered(p.config.Passthrough, host, target) {
 		return false
 	}
 	return !p.config.Rules().ConnectorHost(target)
 }
 
-// covers reports whether an entry of Config.Passthrough names the target.
+// covered reports whether one of the entries names the target.
+func covered(entries []string, host, target string) bool {
+	return slices.ContainsFunc(entries, func(entry string) bool { return covers(entry, host, target) })
+}
+
+// covers reports whether an entry names the target.
 func covers(entry, host, target string) bool {
 	if suffix, ok := strings.CutPrefix(entry, "*"); ok {
 		return strings.HasPrefix(suffix, ".") && (strings.HasSuffix(host, suffix) || strings.HasSuffix(target, suffix))
 	}
 	return strings.EqualFold(entry, host) || strings.EqualFold(entry, target)
+}
+
+// connected clears that a CONNECT to the same host was refused before.
+func (p *Proxy) connected(t *tunnel, r *http.Request) {
+	p.through(&exchange{caller: t.caller}, r, &http.Response{StatusCode: http.StatusOK})
 }
 
 // effectPassthrough is what the log calls that of a blind tunnel, which nobody knows.
@@ -258,6 +269,7 @@ func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 		return
 	}
 	defer func() { _ = there.Close() }()
+	p.connected(t, r)
 	x.started, x.effect = p.config.Clock.Now(), effectPassthrough
 	answer := &answerWriter{status: http.StatusOK}
 	delivered := false

@@ -38,6 +38,8 @@ type exchange struct {
 	// rule and request, if a rule was found, tell what of the path must not be logged.
 	rule    *rules.Operation
 	request *rules.Request
+	// reads says that the rules let it pass as one that changes nothing.
+	reads bool
 
 	// trailers says that the client takes them; see takesTrailers.
 	trailers bool
@@ -50,6 +52,10 @@ type exchange struct {
 
 	// interims takes the interim responses; see interimsFor.
 	interims interims
+	// key is that of the mutation, once a rule has told it.
+	key *ledger.Key
+	// content digests the request's own while it is read, where the request may change something.
+	content *digesting
 	// body is the request's, once it was read.
 	body *dispatch.Content
 	read bool

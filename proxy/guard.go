@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,6 +44,8 @@ type guarded struct {
 	// rest was read and not given on.
 	rest  []byte
 	fault *strict.Fault
+	// credentials are those of the head with the fault, if they came with it.
+	credentials http.Header
 	// ended is what Read returns from now on.
 	ended error
 	// lost is why nothing more came, where there is no fault.
@@ -210,7 +214,9 @@ func (g *guarded) let(p []byte, n int) int {
 		}
 	}
 	skip, pass, f := g.scan.Scan(p[:n])
-	g.fault = f
+	if g.fault = f; f != nil {
+		g.credentials = credentialsIn(p[:n])
+	}
 	switch taken := skip + pass; {
 	case len(g.rest) > 0:
 		g.rest = g.rest[taken:]
@@ -356,11 +362,28 @@ func (g *guarded) say(f *strict.Fault) (status int, err error) {
 		_, err = io.WriteString(g.Conn, hint)
 		return 0, err
 	}
-	resp := faultRefusal(f).response(&http.Request{}, g.proxy.config.Help)
+	x, r := &exchange{early: true}, &http.Request{Header: g.credentials}
+	if g.tunnel != nil {
+		x.caller, r.Host = g.tunnel.caller, g.tunnel.target
+	} else if c, err := g.proxy.who(r); err == nil {
+		x.caller = c
+	}
+	resp := g.proxy.refusing(x, r, faultRefusal(f))
 	defer func() { _ = resp.Body.Close() }()
 	resp.Close = true
 	resp.Header.Set("Date", g.proxy.config.Clock.Now().UTC().Format(http.TimeFormat))
 	return resp.StatusCode, resp.Write(g.Conn)
+}
+
+// credentialsField is the field that says whose a request is, in a head that can't be read otherwise.
+var credentialsField = regexp.MustCompile(`(?i)\nproxy-authorization:[ \t]*([^\r\n]+)`)
+
+func credentialsIn(head []byte) http.Header {
+	found := credentialsField.FindSubmatch(head)
+	if found == nil {
+		return nil
+	}
+	return http.Header{"Proxy-Authorization": {strings.TrimSpace(string(found[1]))}}
 }
 
 // faultRefusal is the problem that answers a fault.

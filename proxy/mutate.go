@@ -67,7 +67,7 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 		return p.refused(x, r, f)
 	}
 	// What was loaded goes: the slow part is still to come.
-	w.req, w.body, w.as = req, x.body, as
+	w.req, w.body, w.as, x.key = req, x.body, as, &w.key
 	w.interim, w.via, w.trailers = x.interimsFor(r).queued(), p.via(r.Proto), x.trailers
 	defer w.interim.passed()
 	x.target = w.derived.Target

@@ -50,7 +50,9 @@ func (p *Proxy) pipeline(x *exchange, r *http.Request) (resp *http.Response) {
 	if problem != nil {
 		return p.refused(x, r, fromRules(problem))
 	}
-	return p.route(x, r, req)
+	resp = p.route(x, r, req)
+	p.through(x, r, resp)
+	return resp
 }
 
 // route finds the rule for a request and does what its effect says.
@@ -79,6 +81,7 @@ func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Re
 		x.operation = m.Operation.Name
 		x.rule, x.request = m.Operation, req
 	}
+	x.reads = m.Effect == rules.EffectRead || m.Effect == rules.EffectIgnore
 	switch {
 	case len(x.asked) > 0:
 		return p.upgrade(x, r, req, &m)
@@ -86,7 +89,7 @@ func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Re
 		return p.refused(x, r, fromRules(m.Refusal))
 	case m.Unmatched:
 		return p.unmatched(x, r, req)
-	case m.Effect == rules.EffectRead || m.Effect == rules.EffectIgnore:
+	case x.reads:
 		x.effect = m.Effect.String()
 		return p.pass(x, r, req, x.connector)
 	case m.Effect == rules.EffectMutation && m.Operation != nil:
@@ -143,7 +146,7 @@ func (p *Proxy) refused(x *exchange, r *http.Request, f *refusal) *http.Response
 	}
 	f.run, f.item = x.caller.run, x.caller.item
 	p.audit(x, r, f)
-	resp := f.response(r, p.config.Help)
+	resp := p.refusing(x, r, f)
 	if x.caller.unmanaged {
 		resp.Header.Set(dispatch.FieldScope, "unmanaged")
 	}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -163,21 +164,19 @@ type problemMutation struct {
 	Committed bool         `json:"committed,omitempty"`
 }
 
-// response writes the refusal as an answer to r. help is the page's address.
-func (f *refusal) response(r *http.Request, help string) *http.Response {
+// kind is the kind of the problem, with what this refusal says instead.
+func (f *refusal) kind() kind {
 	k, known := kinds[f.problem]
 	if !known {
 		k = kinds[problemInternal]
 	}
-	if f.status != 0 {
-		k.status = f.status
-	}
-	if f.class != "" {
-		k.class = f.class
-	}
-	if f.title != "" {
-		k.title = f.title
-	}
+	k.status, k.class, k.title = cmp.Or(f.status, k.status), cmp.Or(f.class, k.class), cmp.Or(f.title, k.title)
+	return k
+}
+
+// response writes the refusal as an answer to r. help is the page's address.
+func (f *refusal) response(r *http.Request, help string) *http.Response {
+	k := f.kind()
 	body := problemBody{
 		Type: "urn:keep:problem:" + string(f.problem), Title: k.title, Status: k.status, Detail: f.detail,
 		Run: f.run, Item: f.item, Class: k.class, Actions: f.actions, Help: help,

@@ -228,7 +228,7 @@ func refusals(t *testing.T) map[problem]provoked {
 		problemEgress: {change: func(c *Config) {
 			private := upstream.Config{Clock: c.Clock, Egress: func(netip.AddrPort) error { return errors.New("private") }}
 			c.Sender, c.Reads = upstream.New(private), upstream.NewPassthrough(private)
-		}, ask: func(w *world) got { return w.open("a").get("/read") }, words: "egress", run: ledger.RunRunning},
+		}, ask: payOnce("/pay", payX), words: "egress", run: ledger.RunFailing},
 		problemMisdirected: {ask: func(w *world) got {
 			r := w.open("a")
 			req := httptest.NewRequest(http.MethodPost, w.upstream.URL+"/pay", strings.NewReader(payX))
@@ -338,7 +338,29 @@ func TestEveryRefusalAsAScriptSeesIt(t *testing.T) {
 			if state := w.lastRun("a").State; state != c.run {
 				t.Errorf("the run is %s, want %s", state, c.run)
 			}
+			w.wantNotDone(p)
 		})
+	}
+}
+
+// meant are the refusals after which a run may be done, with what becomes of its item.
+var meant = map[problem]ledger.ItemState{problemDenied: ledger.ItemDone, problemSkipped: ledger.ItemSkipped}
+
+// wantNotDone finishes the run of item a as done, as the host of a script does that takes no notice of refusals.
+func (w *world) wantNotDone(p problem) {
+	w.t.Helper()
+	_, err := w.ledger.FinishRun(w.t.Context(), w.lastRun("a").ID, ledger.OutcomeDone, false)
+	want, done := meant[p]
+	if (err == nil) != done {
+		w.t.Errorf("finished as done: %v", err)
+	}
+	var item *ledger.Item
+	_ = w.ledger.View(w.t.Context(), func(v ledger.View) (err error) {
+		item, err = v.Item("wf", "a")
+		return err
+	})
+	if over := item.State == ledger.ItemDone || item.State == ledger.ItemSkipped; over != done || done && item.State != want {
+		w.t.Errorf("the item is %s", item.State)
 	}
 }
 

@@ -23,7 +23,8 @@ func (p *Proxy) serveOuter(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case p.draining.Load():
 		w.Header().Set("Connection", "close")
-		p.turnAway(w, r, caller{}, draining())
+		c, _ := p.who(r) // Nobody, if it can't be told.
+		p.turnAway(w, r, c, draining())
 	case r.Method == http.MethodConnect && r.ProtoMajor == 1:
 		p.connect(w, r)
 	case r.Method == http.MethodConnect:
@@ -50,7 +51,11 @@ func (p *Proxy) serveInner(w http.ResponseWriter, r *http.Request) {
 		t.told.Store(true)
 	}
 	if t == nil || r.Method == http.MethodConnect {
-		p.turnAway(w, r, caller{}, refuse(problemDenied, "This can't be asked for inside a tunnel; nothing was sent."))
+		c := caller{}
+		if t != nil {
+			c = t.caller
+		}
+		p.turnAway(w, r, c, refuse(problemDenied, "This can't be asked for inside a tunnel; nothing was sent."))
 		return
 	}
 	if f := checkFraming(r); f != nil {
@@ -121,6 +126,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunne
 	defer p.under.requests.Add(-1)
 	answer := answerTo(w, r)
 	x := &exchange{caller: c, tunnel: t, client: r.Context(), answer: answer, started: p.config.Clock.Now()}
+	x.digestContent(r)
 	delivered := false
 	defer func() {
 		if x.switched != nil && x.switched.counted {
@@ -152,20 +158,21 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunne
 
 // turnAway answers a request that never gets to the pipeline, and tells of it.
 func (p *Proxy) turnAway(w http.ResponseWriter, r *http.Request, c caller, f *refusal) {
-	resp := f.response(r, p.config.Help)
-	defer func() { _ = resp.Body.Close() }()
-	p.early(w, r, c, f.problem, func(w *answerWriter) {
-		maps.Copy(w.Header(), resp.Header)
-		w.WriteHeader(resp.StatusCode)
-		_, _ = io.Copy(w, resp.Body)
+	p.early(w, r, c, f.problem, func(x *exchange) {
+		resp := p.refusing(x, r, f)
+		defer func() { _ = resp.Body.Close() }()
+		maps.Copy(x.answer.Header(), resp.Header)
+		x.answer.WriteHeader(resp.StatusCode)
+		_, _ = io.Copy(x.answer, resp.Body)
 	})
 }
 
 // early has a request answered before the pipeline, and writes its log line.
-func (p *Proxy) early(w http.ResponseWriter, r *http.Request, c caller, name problem, write func(*answerWriter)) {
+func (p *Proxy) early(w http.ResponseWriter, r *http.Request, c caller, name problem, write func(*exchange)) {
 	answer := answerTo(w, r)
 	x := &exchange{caller: c, early: true, client: r.Context(), answer: answer, started: p.config.Clock.Now(), problem: name}
-	write(answer)
+	x.digestContent(r)
+	write(x)
 	delivered := answer.finish() && r.Context().Err() == nil
 	p.config.Metrics.Request("", string(name), answer.status, p.config.Clock.Now().Sub(x.started))
 	p.told(x, r, answer, delivered)

@@ -103,6 +103,8 @@ type Config struct {
 	Unmanaged Unmanaged
 	// Unmatched is the policy for mutation-like requests to hosts of no connector.
 	Unmatched Policy
+	// Expected lists hosts of no connector that are refused on purpose, as in Passthrough.
+	Expected []string
 	// Passthrough lists hosts that are tunnelled blind: host, host:port, *.suffix or *.suffix:port.
 	Passthrough []string
 	// BlockScope applies where neither the rule nor the run says one. Default

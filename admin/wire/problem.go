@@ -26,6 +26,8 @@ type Problem struct {
 	// Actions are what a person may decide instead.
 	Actions []Action `json:"actions,omitzero"`
 	Help    string   `json:"help,omitzero"`
+	// Refused are the requests that keep a run from finishing as done, at most 100 of them.
+	Refused []Refused `json:"refused,omitzero"`
 }
 
 // Fault is one fault of a request.

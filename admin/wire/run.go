@@ -36,6 +36,9 @@ type OpenRun struct {
 	BlockScope string `json:"block_scope,omitzero"`
 	// ResumeHint tells a person how to start the work again.
 	ResumeHint string `json:"resume_hint,omitzero"`
+	// Tolerate are refusals that are meant, each as CODE:HOST or CODE:HOST:PORT. They don't keep the run from being
+	// done. At most 100.
+	Tolerate []string `json:"tolerate,omitzero"`
 	// Listener gives the run a proxy address of its own that takes no credentials. It is for clients
 	// that can't be given any. Who reaches it acts for the run.
 	Listener bool `json:"listener,omitzero"`
@@ -106,6 +109,26 @@ type Run struct {
 	Retry string `json:"retry,omitzero"`
 	// RetryAfter is when it does, if that is known; listings leave it out.
 	RetryAfter time.Time `json:"retry_after,omitzero"`
+	// Refused are requests that it was refused and that didn't get through since, at most 100 of them. Until they do,
+	// it can't finish as done.
+	Refused []Refused `json:"refused,omitzero"`
+}
+
+// Refused is a request that a run was refused.
+type Refused struct {
+	// Code is the name of the problem, Detail its sentence.
+	Code   string    `json:"code"`
+	Detail string    `json:"detail,omitzero"`
+	Class  string    `json:"class"`
+	At     time.Time `json:"at"`
+	Method string    `json:"method"`
+	Host   string    `json:"host"`
+	// Path is without its query.
+	Path string `json:"path,omitzero"`
+	// Asks says that a person was asked.
+	Asks bool `json:"asks,omitzero"`
+	// Item is the request's, in a run of many items.
+	Item string `json:"item,omitzero"`
 }
 
 // Environment is how a script without a run finds the proxy: it works where an

@@ -118,7 +118,7 @@ func (s *Session) call(ctx context.Context, ask func(context.Context) (*wire.Run
 func (s *Session) Finish(ctx context.Context, code int) Verdict {
 	err := s.persist(ctx, func() error { return s.finish(ctx, code) })
 	_ = s.read(ctx)
-	if err == nil && !s.failing && (code == 0) == (s.Run.State == stateFinished) {
+	if err == nil && !s.failing && len(s.Run.Refused) == 0 && (code == 0) == (s.Run.State == stateFinished) {
 		v := Verdict{Code: code, Run: s.Run.ID, State: s.Run.State, Class: s.Run.Class, Reason: s.Run.Reason, Mutation: s.Run.Cause}
 		if code == 0 {
 			v.Retry = RetryNo
@@ -186,6 +186,10 @@ func (s *Session) finish(ctx context.Context, code int) error {
 	s.asked = true
 	// Asked again it answers the same, and refuses a run that something else has ended.
 	run, err := s.API.FinishRun(ctx, s.Run.ID, f)
+	if p, ok := errors.AsType[*wire.Problem](err); ok && len(p.Refused) > 0 {
+		// It ends by what it was refused.
+		run, err = s.API.FinishRun(ctx, s.Run.ID, wire.FinishRun{Outcome: "failed"})
+	}
 	if err != nil {
 		return fmt.Errorf("finish run %s: %w", s.Run.ID, err)
 	}

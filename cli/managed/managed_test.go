@@ -259,6 +259,34 @@ func TestASuccessIsNotReportedForARunThatCannotFinish(t *testing.T) {
 	}
 }
 
+func TestARunThatWasRefusedEndsByThat(t *testing.T) {
+	t.Parallel()
+	refused := []wire.Refused{{Code: "unmatched", Class: "permission"}}
+	asked := []wire.Refused{{Code: "item-attention", Asks: true}}
+	for _, c := range []struct {
+		name           string
+		refused        []wire.Refused
+		code, want     int
+		afterwardsDone bool
+	}{
+		{"a command that took no notice", refused, 0, CodeAborted, true},
+		{"a command that failed by it", refused, 22, CodeAborted, false},
+		{"a command about which a person was asked", asked, 0, CodeAttention, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			api := &fakeAPI{
+				run:       wire.Run{ID: "r1", State: stateRunning, Refused: c.refused},
+				finishErr: &wire.Problem{Type: wire.ProblemPrefix + "run-unfinished", Detail: "it was refused", Refused: c.refused},
+			}
+			v := session(api).Finish(t.Context(), c.code)
+			if v.Code != c.want || v.State != stateAborted || api.count("finish failed") != 1 || (api.count("finish done") == 1) != c.afterwardsDone {
+				t.Errorf("verdict %+v after %v, want %d", v, api.calls, c.want)
+			}
+		})
+	}
+}
+
 // What failed may have been delivered, and repairing it is no use while the other's end is open.
 func TestWhatIsNotKnownYetCountsForMoreThanAFailure(t *testing.T) {
 	t.Parallel()

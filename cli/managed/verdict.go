@@ -12,7 +12,7 @@ import (
 const (
 	CodeUnknown   = 75 // stopped on an unknown outcome
 	CodeAttention = 76 // a person must look at the item
-	CodeAborted   = 77 // aborted, most often on a failed mutation
+	CodeAborted   = 77 // aborted, most often on a failed mutation or a refused request
 	CodeNoRun     = 78 // no run could be opened
 )
 
@@ -69,7 +69,8 @@ var openStates = []string{"needs_reconcile", "indeterminate", "in_flight"}
 //  1. it caused an unknown outcome: CodeUnknown;
 //  2. it waits for a person: CodeAttention;
 //  3. it was refused because of a stop, or has a mutation whose end isn't known: CodeUnknown;
-//  4. it was aborted: CodeAborted.
+//  4. it was refused a request about which a person was asked: CodeAttention;
+//  5. it was aborted: CodeAborted.
 //
 // The mutation that the run names, or that keeps it from finishing, is cause. It is nil for none, or one that can't
 // be read. A state that isn't known is CodeUnknown, which asks for most care. An unknown end without a class is
@@ -87,6 +88,8 @@ func Judge(run *wire.Run, cause *wire.Mutation) Verdict {
 	case run.State == stateAttend:
 		v.Code = CodeAttention
 	case run.State == stateAborted && stopped(run, cause):
+	case run.State == stateAborted && slices.ContainsFunc(run.Refused, func(f wire.Refused) bool { return f.Asks }):
+		v.Code = CodeAttention
 	case run.State == stateAborted || run.State == stateFailing:
 		v.Code = CodeAborted
 	case run.State == stateRunning && cause != nil && !slices.Contains(openStates, cause.State):

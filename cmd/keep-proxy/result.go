@@ -8,11 +8,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"keep-proxy/admin/client"
+	"keep-proxy/admin/wire"
 	"keep-proxy/cli/managed"
 	"keep-proxy/ledger"
 )
@@ -179,10 +182,35 @@ func tell(say func(string, ...any), v managed.Verdict, itemDone bool) {
 		}
 	case managed.CodeAttention:
 		say("the item needs attention: %s", v.Reason)
+		if v.Mutation == "" {
+			say("see keep-proxy status and keep-proxy resolve")
+			return
+		}
 		say("see keep-proxy mutations show %s; decide with keep-proxy resolve %s", v.Mutation, v.Mutation)
 	case managed.CodeAborted:
 		say("aborted (%s): %s", v.Class, v.Reason)
 		say("%s", abortAdvice(v, itemDone))
+	}
+}
+
+// mostTold is how many refused requests are told of.
+const mostTold = 20
+
+// tellRefused says of each request that was refused why, and how those can be told of that are meant.
+func tellRefused(say func(string, ...any), refused []wire.Refused) {
+	var flags []string
+	for i, f := range refused {
+		if i == mostTold {
+			say("%d more requests were refused; see keep-proxy runs show", len(refused)-i)
+			break
+		}
+		say("refused (%s): %s", f.Code, printable(strings.TrimSpace(f.Method+" "+f.Host+f.Path)+": "+f.Detail))
+		if flag := printable("--tolerate " + f.Code + ":" + f.Host); f.Class != "transient" && !slices.Contains(flags, flag) {
+			flags = append(flags, flag)
+		}
+	}
+	if len(flags) > 0 {
+		say("what is refused on purpose lets the item be done with %s", strings.Join(flags, " "))
 	}
 }
 

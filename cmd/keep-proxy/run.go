@@ -47,7 +47,7 @@ func newRun() *cobra.Command {
 			"stays until the last run that joined it has ended.\n\n" +
 			"An item whose command ended with 0 is done: its command is not started again.\n\n" +
 			"Exit code: the command's own; 75 stopped on an unknown outcome, 76 the item needs attention,\n" +
-			"77 aborted on a failed mutation, 78 no run could be opened; 126 and 127 as a shell's.",
+			"77 aborted on a failed mutation or a refused request, 78 no run could be opened; 126 and 127 as a shell's.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage("run: the command is missing; write it after --, see %s --help", cmd.CommandPath())
@@ -186,6 +186,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		return managed.Verdict{}, err
 	}
 	verdict := session.Finish(signals.ctx, p.Code())
+	tellRefused(say, session.Run.Refused)
 	tell(say, verdict, opened.Run.ItemDone)
 	if h.embedded && verdict.Code == managed.CodeUnknown {
 		// What it stops may be less than what this run's like is stopped by; nobody else asks.
