@@ -45,6 +45,8 @@ type Session struct {
 	KeepOpen bool
 	// Say tells a person what happens.
 	Say func(format string, args ...any)
+	// Gone reports whether the proxy is gone for good; nil for never.
+	Gone func() bool
 	// Words are what an error of the API is told by: its refusals name its addresses, not commands.
 	Words func(error) string
 
@@ -150,7 +152,7 @@ func (s *Session) persist(ctx context.Context, try func() error) error {
 		case over.IsZero():
 			over = now.Add(patience)
 			s.Say("the proxy can't be asked; trying for %s to finish the run", patience)
-		case !now.Before(over):
+		case !now.Before(over), s.Gone != nil && s.Gone():
 			return fmt.Errorf("the proxy can't be asked what became of run %s: %w", s.Run.ID, err)
 		}
 		if pause(ctx, poll) != nil {

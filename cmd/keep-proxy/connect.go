@@ -224,6 +224,8 @@ type host struct {
 
 	// embedded says that a run holds the proxy, this one or another.
 	embedded bool
+	// admin is the address of an embedded proxy's API.
+	admin string
 	// share keeps an embedded proxy from ending; nil with any other.
 	share *serving.Participant
 	// own and announced are set if this process embeds it.
@@ -270,7 +272,7 @@ func (a *adminFlags) joinOrEmbed(ctx context.Context, cmd *cobra.Command, c conf
 	if err != nil {
 		return nil, err
 	}
-	return &host{connection: made, embedded: state.Embedded}, nil
+	return &host{connection: made, embedded: state.Embedded, admin: state.Admin}, nil
 }
 
 // embed starts a proxy in this process.
@@ -310,6 +312,15 @@ func (h *host) leave(ctx context.Context, waits func()) error {
 		err = nil
 	}
 	return errors.Join(err, h.announced.Withdraw(), stop(ctx, h.own))
+}
+
+// gone reports whether the proxy was another run's, and was killed with it.
+func (h *host) gone() bool {
+	if !h.embedded || h.own != nil {
+		return false
+	}
+	state, err := serving.Find(h.config.Ledger.Dir)
+	return err == nil && (state == nil || state.Admin != h.admin)
 }
 
 // ensureDir makes the data folder, since locks are taken in it before the ledger is opened.

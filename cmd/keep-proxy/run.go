@@ -128,6 +128,9 @@ func (f *runFlags) attempt(cmd *cobra.Command, args []string, signals *relay) (m
 		}
 		say("waiting for other runs that use this proxy; Ctrl-C ends them")
 	})
+	if verdict.Run != "" && h.gone() {
+		left = errors.Join(left, f.endOrphan(signals.ctx, cmd, c, verdict.Run))
+	}
 	if wasTold && left == nil {
 		return verdict, told(err)
 	}
@@ -165,7 +168,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		untrusted(say, opened.Env)
 	}
 	session := &managed.Session{
-		API: h.Client, Run: opened.Run, TTL: time.Duration(f.TTL), KeepOpen: f.keepOpen, Say: say,
+		API: h.Client, Run: opened.Run, TTL: time.Duration(f.TTL), KeepOpen: f.keepOpen, Say: say, Gone: h.gone,
 		Words: func(err error) string { return strings.Replace(said(cmd, err), "--run ID", "--run "+opened.Run.ID, 1) },
 	}
 	var p *child.Process
@@ -188,7 +191,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	verdict := session.Finish(signals.ctx, p.Code())
 	tellRefused(say, session.Run.Refused)
 	tell(say, verdict, opened.Run.ItemDone)
-	if h.embedded && verdict.Code == managed.CodeUnknown {
+	if h.embedded && verdict.Code == managed.CodeUnknown && !h.gone() {
 		// What it stops may be less than what this run's like is stopped by; nobody else asks.
 		scope.Mutation = verdict.Mutation
 		if err := settle(signals.ctx, h, scope, wait, say); err != nil {
@@ -196,6 +199,20 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		}
 	}
 	return verdict, nil
+}
+
+// endOrphan ends a run whose proxy was killed with the run that embedded it. Else its item would be busy until the time
+// limit. What the command asked for meanwhile never came to a proxy, so that the run isn't done.
+func (f *runFlags) endOrphan(ctx context.Context, cmd *cobra.Command, c config.Config, id string) error {
+	h, err := f.host(ctx, cmd, c)
+	if err != nil {
+		return fmt.Errorf("the run could not be ended: %w", err)
+	}
+	_, err = h.Client.FinishRun(ctx, id, wire.FinishRun{Outcome: "failed"})
+	if p, ok := errors.AsType[*client.Problem](err); ok && p.Name() == "run-ended" {
+		err = nil
+	}
+	return errors.Join(err, h.leave(ctx, func() {}))
 }
 
 // open opens the run. A proxy of its own has had its time to wait already (settle). A run of --once has what is left
