@@ -157,6 +157,8 @@ type Observe struct {
 	// Inline marks the inline try of an in-flight record.
 	Inline    bool
 	NextTryAt time.Time
+	// RetryAfter is when the API wants to be asked again, if it said so.
+	RetryAfter time.Time
 	// Ran is the running time since the previous try.
 	Ran time.Duration
 	// Owed are the obligations of SeenDuplicate: one for each object but the first, or none without an undo.

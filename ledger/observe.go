@@ -63,6 +63,9 @@ func (c *command) observe(q *Observe) (*Mutation, *Run, error) {
 		m.Tries++
 	}
 	m.NextTryAt = q.NextTryAt
+	if q.RetryAfter.After(m.RetryAfter) {
+		m.RetryAfter = q.RetryAfter
+	}
 	if known.Has(FactResult) && q.Result != nil {
 		if err := c.keepResult(m, q.Result, "observation", q.Body); err != nil {
 			return nil, nil, err

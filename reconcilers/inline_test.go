@@ -65,6 +65,21 @@ func TestInlineTryThatSaysNothingLeavesItInFlight(t *testing.T) {
 	}
 }
 
+func TestTheInlineTrysRetryAfterHoldsForTheNextTry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	m := w.uncertain(w.claim("a"), true)
+	w.api.answering(http.StatusTooManyRequests, http.Header{"Retry-After": {"3600"}}, "no")
+	now := w.inline(m)
+	out, err := w.ledger.Park(t.Context(), now.Key, now.Current().ID, w.r.NextTry(now), "unknown")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := out.Mutation.NextTryAt.Sub(w.clock.Now()); got != time.Hour {
+		t.Errorf("next try in %v, want an hour", got)
+	}
+}
+
 func TestInlineTryIsNotMade(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -41,7 +41,7 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 	ctx = context.WithoutCancel(ctx)
 	command := ledger.Observe{
 		Key: t.mutation.Key, Version: t.mutation.Version, AbsenceIsProof: s.proof, Reached: s.reached, Inline: t.inline,
-		NextTryAt: r.after(t.mutation, t.at, s), Ran: ran(t.mutation, t.at, r.ledger.Process()),
+		NextTryAt: r.after(t.mutation, t.at, s), RetryAfter: s.notBefore, Ran: ran(t.mutation, t.at, r.ledger.Process()),
 		Observation: ledger.Observation{
 			At: t.at, Strategy: t.name(), Seen: s.seen, Reason: out.reason, Evidence: t.secrets.Text(s.evidence),
 			Objects: s.objects, Strong: s.strong,
