@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"keep-proxy/dispatch"
 	"keep-proxy/internal/clock"
@@ -119,7 +120,10 @@ func notSent(s *sending) *refusal {
 		f.title = "It did not take effect"
 		return f
 	default:
-		return refuse(problemNotSent, "Nothing was sent to "+s.w.req.Authority()+" ("+s.Dispatch.Reason+": "+s.Dispatch.Error+"), so it is safe to try again.")
+		why := strings.TrimPrefix(s.Dispatch.Reason, upstream.ReasonNotSent+": ")
+		f := refuse(problemNotSent, "Nothing was sent to "+s.w.req.Authority()+" ("+why+"), so it is safe to try again.")
+		f.class = s.Dispatch.Class
+		return f
 	}
 }
 
@@ -186,6 +190,9 @@ func (p *Proxy) tryInline(ctx context.Context, s *sending) *reply {
 	cancel()
 	if err != nil {
 		p.config.Log.Warn().Err(err).Str("mutation", s.Mutation.ID).Msg("inline try")
+	}
+	if found != nil {
+		s.Mutation = found
 	}
 	if found == nil || found.State == ledger.InFlight {
 		parked, ok := p.recordNow(ctx, s, p.parking(s))

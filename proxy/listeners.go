@@ -134,7 +134,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 func (p *Proxy) overloaded(c net.Conn) {
 	f := refuse(problemOverloaded, "Too many connections are open; nothing was sent.")
 	f.retryAfter = drainRetryAfter
-	resp := f.response(&http.Request{}, p.config.Help)
+	resp := f.response(&http.Request{}, nil, p.config.Help)
 	defer func() { _ = resp.Body.Close() }()
 	resp.Header.Set("Connection", "close")
 	resp.Header.Set("Date", p.config.Clock.Now().UTC().Format(http.TimeFormat))

@@ -24,7 +24,7 @@ func (p *Proxy) refusing(x *exchange, r *http.Request, f *refusal) *http.Respons
 	if !meant {
 		p.missing(x, r, ledger.Refused{Code: string(f.problem), Class: f.kind().class, Detail: f.detail})
 	}
-	return f.response(r, p.config.Help)
+	return f.response(r, x.said(), p.config.Help)
 }
 
 // missing has the caller's run note that work is missing, unless the request changes nothing. Where the ledger can't
@@ -40,9 +40,7 @@ func (p *Proxy) missing(x *exchange, r *http.Request, f ledger.Refused) {
 	if x.caller.many {
 		f.Item = x.caller.item
 	}
-	if x.content != nil && x.content.AtHand() {
-		_, _ = io.Copy(io.Discard, x.content)
-	}
+	_ = x.said()
 	if f.Digest == "" {
 		f.Exchange = x.identify(r)
 	}
@@ -78,6 +76,21 @@ func (p *Proxy) through(x *exchange, r *http.Request, resp *http.Response) {
 		f.Digest = x.digest(r.Method, to)
 	}
 	p.missing(x, r, f)
+}
+
+// said is the content of the request as far as it is short and has come.
+func (x *exchange) said() []byte {
+	switch {
+	case x.read:
+		content, _ := x.body.Plain()
+		return content
+	case x.content != nil && x.content.head == nil && x.content.AtHand():
+		x.content.head, _ = io.ReadAll(x.content)
+	}
+	if x.content == nil {
+		return nil
+	}
+	return x.content.head
 }
 
 // identify tells this request from others.
@@ -120,6 +133,8 @@ func withPort(scheme, authority string) string {
 type digesting struct {
 	io.ReadCloser
 	sum hash.Hash
+	// head is what was read of it for its refusal.
+	head []byte
 	// left is how much is still to come, negative if that isn't known.
 	left  int64
 	whole bool
@@ -127,7 +142,7 @@ type digesting struct {
 
 // digestContent digests the content of a request that may change something.
 func (x *exchange) digestContent(r *http.Request) {
-	if x.caller.managed() && !safe(r.Method) && r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0 {
+	if !safe(r.Method) && r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0 {
 		x.content = &digesting{ReadCloser: r.Body, sum: sha256.New(), left: r.ContentLength}
 		r.Body = x.content
 	}

@@ -18,7 +18,7 @@ import (
 //nolint:bodyclose // Who carries the answer closes its body.
 func (p *Proxy) pipeline(x *exchange, r *http.Request) (resp *http.Response) {
 	if x == nil {
-		resp = refuse(problemInternal, "The request has no caller; nothing was sent.").response(r, p.config.Help)
+		resp = refuse(problemInternal, "The request has no caller; nothing was sent.").response(r, nil, p.config.Help)
 		return resp
 	}
 	defer func() {

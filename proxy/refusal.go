@@ -103,7 +103,7 @@ var kinds = map[problem]kind{
 	problemSkipped:           {http.StatusForbidden, "The mutation was skipped", verdict.Logic, denied, false},
 	problemUnmatched:         {http.StatusForbidden, "No rule declares this request", verdict.Logic, denied, false},
 	problemDenied:            {http.StatusForbidden, "Denied", verdict.Logic, denied, false},
-	problemEgress:            {http.StatusForbidden, "The destination is not allowed", verdict.Logic, "destination_ip_prohibited", false},
+	problemEgress:            {http.StatusForbidden, "The destination is not allowed", verdict.Permission, "destination_ip_prohibited", false},
 	problemMethodOverride:    {http.StatusForbidden, "Method overrides are refused", verdict.Logic, denied, false},
 	problemMisdirected:       {http.StatusMisdirectedRequest, "The request names another host than its tunnel", verdict.Logic, "http_request_error", false},
 	problemTooLarge:          {http.StatusRequestEntityTooLarge, "The body is over the limit", verdict.Logic, denied, false},
@@ -141,10 +141,14 @@ func refuse(p problem, detail string) *refusal { return &refusal{problem: p, det
 
 // problemBody is the problem details object (RFC 9457 §3).
 type problemBody struct {
-	Type     string           `json:"type"`
-	Title    string           `json:"title"`
-	Status   int              `json:"status"`
-	Detail   string           `json:"detail"`
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	// Message and Error say the detail in the places where clients look that know no problem details.
+	Message string       `json:"message"`
+	Error   problemError `json:"error"`
+
 	Mutation *problemMutation `json:"mutation,omitempty"`
 	Run      string           `json:"run,omitempty"`
 	Item     string           `json:"item,omitempty"`
@@ -153,6 +157,12 @@ type problemBody struct {
 	Help     string           `json:"help,omitempty"`
 	// Diff says how the payload differs from the stored one.
 	Diff []ledger.Change `json:"diff,omitempty"`
+}
+
+// problemError is as Google's clients read errors.
+type problemError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
 }
 
 type problemMutation struct {
@@ -174,12 +184,12 @@ func (f *refusal) kind() kind {
 	return k
 }
 
-// response writes the refusal as an answer to r. help is the page's address.
-func (f *refusal) response(r *http.Request, help string) *http.Response {
+// response writes the refusal as an answer to r, in the words that its content asks for. help is the page's address.
+func (f *refusal) response(r *http.Request, content []byte, help string) *http.Response {
 	k := f.kind()
 	body := problemBody{
 		Type: "urn:keep:problem:" + string(f.problem), Title: k.title, Status: k.status, Detail: f.detail,
-		Run: f.run, Item: f.item, Class: k.class, Actions: f.actions, Help: help,
+		Message: f.detail, Error: problemError{k.status, f.detail}, Run: f.run, Item: f.item, Class: k.class, Actions: f.actions, Help: help,
 	}
 	header := http.Header{
 		"Content-Type":  {"application/problem+json"},
@@ -194,7 +204,7 @@ func (f *refusal) response(r *http.Request, help string) *http.Response {
 		header.Set(dispatch.FieldMutation, m.ID)
 		header.Set(dispatch.FieldState, string(m.State))
 	}
-	if !k.retryable {
+	if !k.retryable || k.class != verdict.Transient {
 		header.Set("X-Should-Retry", "false")
 		header.Set("Stripe-Should-Retry", "false")
 	}
@@ -206,7 +216,8 @@ func (f *refusal) response(r *http.Request, help string) *http.Response {
 		text = []byte(`{"type":"urn:keep:problem:internal","status":500}`)
 		k.status = http.StatusInternalServerError
 	}
-	return newResponse(r, k.status, header, append(text, '\n'))
+	status, text := worded(r.Header, content, &body, text, header)
+	return newResponse(r, status, header, append(text, '\n'))
 }
 
 // proxyStatus is the value of Proxy-Status (RFC 9209 §2): who refused, and why.

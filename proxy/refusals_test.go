@@ -228,7 +228,7 @@ func refusals(t *testing.T) map[problem]provoked {
 		problemEgress: {change: func(c *Config) {
 			private := upstream.Config{Clock: c.Clock, Egress: func(netip.AddrPort) error { return errors.New("private") }}
 			c.Sender, c.Reads = upstream.New(private), upstream.NewPassthrough(private)
-		}, ask: payOnce("/pay", payX), words: "egress", run: ledger.RunFailing},
+		}, ask: payOnce("/pay", payX), words: "egress", run: ledger.RunAborted},
 		problemMisdirected: {ask: func(w *world) got {
 			r := w.open("a")
 			req := httptest.NewRequest(http.MethodPost, w.upstream.URL+"/pay", strings.NewReader(payX))

@@ -58,7 +58,7 @@ func tlsError(err error) *Error {
 		if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
 			text += "; proxy.upstream_ca can name one that is trusted"
 		}
-		return &Error{ErrorTLS, text}
+		return &Error{ErrorCertificate, text}
 	case errors.As(err, &alert):
 		return &Error{ErrorTLS, alert.Error()}
 	case errors.As(err, &record):

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"keep-proxy/internal/clock"
+	"keep-proxy/internal/verdict"
 )
 
 // Evidence is what was seen of one dispatch. It is stored with the dispatch and
@@ -70,8 +71,10 @@ const (
 	ErrorDial ErrorClass = "dial"
 	// ErrorEgress: policy refuses the address. Nothing was sent.
 	ErrorEgress ErrorClass = "egress"
-	// ErrorTLS: the handshake failed, or the certificate. Nothing was sent.
+	// ErrorTLS: the handshake failed. Nothing was sent.
 	ErrorTLS ErrorClass = "tls"
+	// ErrorCertificate: the upstream's certificate isn't trusted. Nothing was sent.
+	ErrorCertificate ErrorClass = "certificate"
 	// ErrorProxy: the upstream proxy did not connect. Nothing was sent.
 	ErrorProxy ErrorClass = "proxy"
 	// ErrorCheck: Request.Check refused. Nothing was sent.
@@ -99,10 +102,18 @@ const (
 	ErrorRefused ErrorClass = "refused"
 )
 
+// Unreached is the class of what was not sent: somebody has to allow the address or the certificate, the rest may pass.
+func (c ErrorClass) Unreached() verdict.Class {
+	if c == ErrorEgress || c == ErrorCertificate {
+		return verdict.Permission
+	}
+	return verdict.Transient
+}
+
 // Unsent reports whether the class alone says that nothing was sent.
 func (c ErrorClass) Unsent() bool {
 	switch c {
-	case ErrorRequest, ErrorDNS, ErrorDial, ErrorEgress, ErrorTLS, ErrorProxy, ErrorCheck:
+	case ErrorRequest, ErrorDNS, ErrorDial, ErrorEgress, ErrorTLS, ErrorCertificate, ErrorProxy, ErrorCheck:
 		return true
 	case ErrorBody, ErrorWrite, ErrorReset, ErrorEOF, ErrorTimeout, ErrorCanceled, ErrorClosed, ErrorMalformed, ErrorTooBig, ErrorRefused:
 	}

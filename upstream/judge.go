@@ -32,7 +32,7 @@ func judge(ev Evidence, f Facts, op verdict.Opinion) Verdict {
 	case ev.NotSent && ev.BytesWritten != 0:
 		return Verdict{Reason: ReasonContradiction}
 	case ev.NotSent:
-		return Verdict{Kind: Failed, Class: verdict.Transient, Reason: ReasonNotSent}
+		return Verdict{Kind: Failed, Class: ev.ErrorClass.Unreached(), Reason: ReasonNotSent + because(ev.Error)}
 	case ev.Refused && !ev.Head:
 		return Verdict{Kind: Failed, Class: verdict.Transient, Reason: ReasonRefused}
 	case !ev.Head, ev.Status < 200:
@@ -42,6 +42,14 @@ func judge(ev Evidence, f Facts, op verdict.Opinion) Verdict {
 		return v
 	}
 	return judgeStatus(ev, f)
+}
+
+// because is the rest of a reason that names its cause.
+func because(cause string) string {
+	if cause == "" {
+		return ""
+	}
+	return ": " + cause
 }
 
 // judgeOpinion is row 4. It reports false if the rule has no opinion.

@@ -99,8 +99,8 @@ func TestPassthroughErrorsAreClassified(t *testing.T) {
 				t.Fatalf("got %v, %v; want an *Error", resp, err)
 			}
 			if name == "cert" {
-				if got.Class != ErrorTLS {
-					t.Errorf("got %+v, want class tls", *got)
+				if got.Class != ErrorCertificate {
+					t.Errorf("got %+v, want class certificate", *got)
 				}
 				return
 			}

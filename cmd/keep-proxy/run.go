@@ -208,7 +208,7 @@ func (f *runFlags) endOrphan(ctx context.Context, cmd *cobra.Command, c config.C
 	if err != nil {
 		return fmt.Errorf("the run could not be ended: %w", err)
 	}
-	_, err = h.Client.FinishRun(ctx, id, wire.FinishRun{Outcome: "failed"})
+	_, err = h.FinishRun(ctx, id, wire.FinishRun{Outcome: "failed"})
 	if p, ok := errors.AsType[*client.Problem](err); ok && p.Name() == "run-ended" {
 		err = nil
 	}
