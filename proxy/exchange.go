@@ -25,9 +25,9 @@ type exchange struct {
 	// client ends when the client's connection is gone.
 	client  context.Context
 	started time.Time
-	// early says that it was answered before a rule was sought. A rule might have told what of its
-	// path must not be logged.
-	early bool
+	// sought says that a rule was. Before that nobody knows what of the path must not be logged. After all of the
+	// request was matched everybody does.
+	sought, matched bool
 	// answer is where the answer goes.
 	answer *answerWriter
 	// bodyErr is why the client's content broke while it was streamed.
@@ -99,7 +99,7 @@ func tunnelOf(ctx context.Context) *tunnel {
 
 // path is the request's path with the secrets of its rule masked.
 func (x *exchange) path(asked string) string {
-	if x.early {
+	if !x.sought {
 		return ""
 	}
 	if x.rule == nil || !x.rule.HidesPath() {

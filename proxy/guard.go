@@ -362,7 +362,7 @@ func (g *guarded) say(f *strict.Fault) (status int, err error) {
 		_, err = io.WriteString(g.Conn, hint)
 		return 0, err
 	}
-	x, r := &exchange{early: true}, &http.Request{Header: g.credentials}
+	x, r := &exchange{}, &http.Request{Header: g.credentials}
 	if g.tunnel != nil {
 		x.caller, r.Host = g.tunnel.caller, g.tunnel.target
 	} else if c, err := g.proxy.who(r); err == nil {

@@ -34,7 +34,7 @@ func (p *Proxy) missing(x *exchange, r *http.Request, f ledger.Refused) {
 		return
 	}
 	f.Method, f.Host = r.Method, r.Host
-	if r.URL != nil {
+	if x.matched {
 		f.Path = x.path(r.URL.Path)
 	}
 	if x.caller.many {

@@ -46,6 +46,7 @@ func (p *Proxy) pipeline(x *exchange, r *http.Request) (resp *http.Response) {
 		return newResponse(r, http.StatusOK, http.Header{"Cache-Control": {"no-store"}}, nil)
 	}
 	x.trailers = takesTrailers(r.Header)
+	x.sought = true
 	req, problem := rules.Normalise(rawRequest(r))
 	if problem != nil {
 		return p.refused(x, r, fromRules(problem))
@@ -81,7 +82,7 @@ func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Re
 		x.operation = m.Operation.Name
 		x.rule, x.request = m.Operation, req
 	}
-	x.reads = m.Effect == rules.EffectRead || m.Effect == rules.EffectIgnore
+	x.matched, x.reads = true, m.Refusal == nil && (m.Effect == rules.EffectRead || m.Effect == rules.EffectIgnore)
 	switch {
 	case len(x.asked) > 0:
 		return p.upgrade(x, r, req, &m)

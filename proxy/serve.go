@@ -170,7 +170,7 @@ func (p *Proxy) turnAway(w http.ResponseWriter, r *http.Request, c caller, f *re
 // early has a request answered before the pipeline, and writes its log line.
 func (p *Proxy) early(w http.ResponseWriter, r *http.Request, c caller, name problem, write func(*exchange)) {
 	answer := answerTo(w, r)
-	x := &exchange{caller: c, early: true, client: r.Context(), answer: answer, started: p.config.Clock.Now(), problem: name}
+	x := &exchange{caller: c, client: r.Context(), answer: answer, started: p.config.Clock.Now(), problem: name}
 	x.digestContent(r)
 	write(x)
 	delivered := answer.finish() && r.Context().Err() == nil
