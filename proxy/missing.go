@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
@@ -20,15 +21,16 @@ import (
 
 // refusing makes the answer of a refusal, which is noted before. Every refusal comes by here.
 func (p *Proxy) refusing(x *exchange, r *http.Request, f *refusal) *http.Response {
+	content := x.said()
 	meant := x.rule != nil && x.rule.Effect == rules.EffectDeny || f.problem == problemUnmatched && p.expected(r)
 	if !meant {
 		p.missing(x, r, ledger.Refused{Code: string(f.problem), Class: f.kind().class, Detail: f.detail})
 	}
-	return f.response(r, x.said(), p.config.Help)
+	return f.response(r, content, p.config.Help)
 }
 
 // missing has the caller's run note that work is missing, unless the request changes nothing. Where the ledger can't
-// be told, the run is over. Content that has come is read, so that the request is known if it comes again.
+// be told, the run is over.
 func (p *Proxy) missing(x *exchange, r *http.Request, f ledger.Refused) {
 	if _, over := p.unrecorded.Over(x.caller.run); over || !x.works(r) {
 		return
@@ -40,7 +42,6 @@ func (p *Proxy) missing(x *exchange, r *http.Request, f ledger.Refused) {
 	if x.caller.many {
 		f.Item = x.caller.item
 	}
-	_ = x.said()
 	if f.Digest == "" {
 		f.Exchange = x.identify(r)
 	}
@@ -78,19 +79,19 @@ func (p *Proxy) through(x *exchange, r *http.Request, resp *http.Response) {
 	p.missing(x, r, f)
 }
 
-// said is the content of the request as far as it is short and has come.
+// said is the content of a request that is refused, as far as it is short and has come. Content that nobody has begun
+// to read is read, so that the request is known if it comes again.
 func (x *exchange) said() []byte {
-	switch {
-	case x.read:
+	if x.read {
 		content, _ := x.body.Plain()
 		return content
-	case x.content != nil && x.content.head == nil && x.content.AtHand():
-		x.content.head, _ = io.ReadAll(x.content)
 	}
-	if x.content == nil {
+	if x.content == nil || !x.content.take() || !x.content.AtHand() {
 		return nil
 	}
-	return x.content.head
+	content, err := io.ReadAll(x.content.ReadCloser)
+	x.content.note(content, err == nil)
+	return content
 }
 
 // identify tells this request from others.
@@ -113,10 +114,11 @@ func (x *exchange) digest(method string, address *url.URL) string {
 	sum := sha256.New()
 	_, _ = io.WriteString(sum, method+"\x00"+to+"\x00")
 	if x.content != nil {
-		if !x.content.whole {
+		content, whole := x.content.digest()
+		if !whole {
 			return ""
 		}
-		_, _ = sum.Write(x.content.sum.Sum(nil))
+		_, _ = sum.Write(content)
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
@@ -129,15 +131,17 @@ func withPort(scheme, authority string) string {
 	return strings.ToLower(authority)
 }
 
-// digesting digests a request's content while it is read.
+// digesting digests a request's content while it is read, which may go on beside its answer.
 type digesting struct {
 	io.ReadCloser
+
+	mu  sync.Mutex
 	sum hash.Hash
-	// head is what was read of it for its refusal.
-	head []byte
 	// left is how much is still to come, negative if that isn't known.
 	left  int64
 	whole bool
+	// begun says that somebody reads it, taken that its refusal does.
+	begun, taken bool
 }
 
 // digestContent digests the content of a request that may change something.
@@ -148,13 +152,48 @@ func (x *exchange) digestContent(r *http.Request) {
 	}
 }
 
+// errTaken is what reading gives beside a refusal.
+var errTaken = errors.New("the request was refused")
+
 // Read implements io.Reader.
 func (d *digesting) Read(b []byte) (int, error) {
+	d.mu.Lock()
+	taken := d.taken
+	d.begun = true
+	d.mu.Unlock()
+	if taken {
+		return 0, errTaken
+	}
 	n, err := d.ReadCloser.Read(b)
-	_, _ = d.sum.Write(b[:n])
-	d.left -= int64(n)
-	d.whole = d.whole || d.left == 0 || errors.Is(err, io.EOF)
+	d.note(b[:n], errors.Is(err, io.EOF))
 	return n, err
+}
+
+// take reports whether nobody has begun to read. From then on nobody else does.
+func (d *digesting) take() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.begun || d.taken {
+		return false
+	}
+	d.taken = true
+	return true
+}
+
+// note adds what was read; ends says that it was the last.
+func (d *digesting) note(content []byte, ends bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, _ = d.sum.Write(content)
+	d.left -= int64(len(content))
+	d.whole = d.whole || d.left == 0 || ends
+}
+
+// digest is that of what was read, and whether that is all.
+func (d *digesting) digest() (sum []byte, whole bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.sum.Sum(nil), d.whole
 }
 
 // AtHand reports whether all of it has come.
