@@ -158,9 +158,6 @@ func runOf(r *ledger.Run) wire.Run {
 	out := as[wire.Run](r)
 	out.Labels, out.Retry = shownLabels(r.Labels), retryOf(r)
 	missing := r.Missing()
-	out.Refused = as[[]wire.Refused](missing[:min(len(missing), shownRefused)])
+	out.Refused = as[[]wire.Refused](missing[:min(len(missing), ledger.ShownRefused)])
 	return out
 }
-
-// shownRefused is how many refusals a run shows.
-const shownRefused = 100

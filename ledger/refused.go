@@ -76,8 +76,8 @@ const CodeRedirected = "redirected"
 const (
 	// mostRefused is how many refusals a run lists. Beyond them it stays refused.
 	mostRefused = 1000
-	// shownRefused is how many of them an error lists.
-	shownRefused = 100
+	// ShownRefused is how many of them are shown.
+	ShownRefused = 100
 	// mostDetail is how long a kept sentence is, in bytes.
 	mostDetail = 600
 )
@@ -117,7 +117,7 @@ func (c *command) refuses(r *Run, f Refused) error {
 // repeats reports whether f adds nothing to what is noted.
 func (f Refused) repeats(known Refused) bool {
 	return known.Code == f.Code && known.Item == f.Item && known.Method == f.Method && known.Host == f.Host && known.Path == f.Path &&
-		(f.Digest == known.Digest || f.same(known.Exchange))
+		known.Exchange == f.Exchange
 }
 
 // tolerates reports whether the run's host declared such refusals as meant.
@@ -200,7 +200,7 @@ func (r *Run) unrefused(missing []Refused) error {
 	if len(missing) == 0 && !r.RefusedMore {
 		return nil
 	}
-	return &RefusedError{missing[:min(len(missing), shownRefused)], whyRefused(missing)}
+	return &RefusedError{missing[:min(len(missing), ShownRefused)], whyRefused(missing)}
 }
 
 // endRefused ends a run of which work is missing: by its first class that isn't transient, else as transient.

@@ -72,15 +72,16 @@ func TestWhatGotThroughIsNotMissing(t *testing.T) {
 	r := w.open()
 	w.refuses(r, "draining", verdict.Transient)
 	w.refuses(r, "not-sent", verdict.Transient, digest("other"), func(f *ledger.Refused) { f.Key = "k" })
+	w.refuses(r, "not-sent", verdict.Transient, digest("other"), func(f *ledger.Refused) { f.Key = "k of another subkey" })
 	w.refuses(r, "unmatched", verdict.Logic, digest(""))
 	w.Through(r.ID, ledger.Exchange{Digest: "elsewhere"})
 	w.Through(r.ID, ledger.Exchange{})
 	w.Through(r.ID, ledger.Exchange{Digest: "other", Key: "another"})
-	w.unfinished(r, 3)
+	w.unfinished(r, 4)
 	w.Through(r.ID, ledger.Exchange{Digest: "d", Key: "new"})
-	w.unfinished(r, 2)
+	w.unfinished(r, 3)
 	w.Through(r.ID, ledger.Exchange{Digest: "changed", Key: "k"})
-	w.unfinished(r, 1)
+	w.unfinished(r, 2)
 }
 
 func TestWhatIsMeantKeepsNoRunFromBeingDone(t *testing.T) {

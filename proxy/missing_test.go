@@ -48,6 +48,7 @@ func TestARunIsDoneOnceWhatItWasRefusedGotThrough(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc
+		rules   string
 		change  func(c *Config, away *atomic.Bool)
 		// ask asks while something is away, again once it is back.
 		ask, again func(r *run) got
@@ -64,6 +65,9 @@ func TestARunIsDoneOnceWhatItWasRefusedGotThrough(t *testing.T) {
 		},
 		"nothing": {
 			change: paused, ask: func(r *run) got { return r.post("/pay", payX) }, refused: "draining",
+		},
+		"nothing, of a mutation by GET": {
+			rules: getRules, change: paused, ask: func(r *run) got { return r.get("/trigger/x") }, refused: "draining",
 		},
 		"nothing, of what only reads": {
 			change: noEgress, ask: func(r *run) got { return r.get("/read") }, refused: "egress", done: true,
@@ -117,6 +121,9 @@ func TestARunIsDoneOnceWhatItWasRefusedGotThrough(t *testing.T) {
 					c.change(config, &away)
 				}
 			})
+			if c.rules != "" {
+				w.use(c.rules)
+			}
 			away.Store(true)
 			r := w.open("a")
 			if g := c.ask(r); g.err != nil || g.problem() != c.refused {

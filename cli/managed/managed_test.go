@@ -264,10 +264,10 @@ func TestARunThatWasRefusedEndsByThat(t *testing.T) {
 	refused := []wire.Refused{{Code: "unmatched", Class: "permission"}}
 	asked := []wire.Refused{{Code: "item-attention", Asks: true}}
 	for _, c := range []struct {
-		name           string
-		refused        []wire.Refused
-		code, want     int
-		afterwardsDone bool
+		name       string
+		refused    []wire.Refused
+		code, want int
+		asksDone   bool
 	}{
 		{"a command that took no notice", refused, 0, CodeAborted, true},
 		{"a command that failed by it", refused, 22, CodeAborted, false},
@@ -280,7 +280,7 @@ func TestARunThatWasRefusedEndsByThat(t *testing.T) {
 				finishErr: &wire.Problem{Type: wire.ProblemPrefix + "run-unfinished", Detail: "it was refused", Refused: c.refused},
 			}
 			v := session(api).Finish(t.Context(), c.code)
-			if v.Code != c.want || v.State != stateAborted || api.count("finish failed") != 1 || (api.count("finish done") == 1) != c.afterwardsDone {
+			if v.Code != c.want || v.State != stateAborted || api.count("finish failed") != 1 || (api.count("finish done") == 1) != c.asksDone {
 				t.Errorf("verdict %+v after %v, want %d", v, api.calls, c.want)
 			}
 		})

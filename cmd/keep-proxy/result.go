@@ -196,7 +196,7 @@ func tell(say func(string, ...any), v managed.Verdict, itemDone bool) {
 // mostTold is how many refused requests are told of.
 const mostTold = 20
 
-// tellRefused says of each request that was refused why, and how those can be told of that are meant.
+// tellRefused says why each request was refused, and which flags accept that.
 func tellRefused(say func(string, ...any), refused []wire.Refused) {
 	var flags []string
 	for i, f := range refused {
@@ -210,7 +210,7 @@ func tellRefused(say func(string, ...any), refused []wire.Refused) {
 		}
 	}
 	if len(flags) > 0 {
-		say("what is refused on purpose lets the item be done with %s", strings.Join(flags, " "))
+		say("to accept that: %s", strings.Join(flags, " "))
 	}
 }
 
