@@ -10,9 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// CanonicalJSON returns the RFC 8785 form of a JSON text, except for some numbers. Integers keep all their digits, and
-// so does any other number that a float64 can't hold exactly. Repeated names, invalid UTF-8 and numbers that no float64
-// can hold are errors.
+// CanonicalJSON returns the RFC 8785 form of a JSON text, except for some numbers: one that a float64 would round keeps
+// all its digits. Repeated names, invalid UTF-8 and fractions or exponents that no float64 can hold are errors.
 func CanonicalJSON(text []byte) ([]byte, error) {
 	v, err := parseJSON(text)
 	if err != nil {

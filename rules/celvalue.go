@@ -94,7 +94,7 @@ func numberToCEL(literal string) any {
 	if !exact {
 		return digits(literal)
 	}
-	if !isInteger(literal) {
+	if !isInteger(literal) || !isInteger(spelling) {
 		f, _ := strconv.ParseFloat(spelling, 64)
 		return f
 	}

@@ -75,18 +75,22 @@ func isInteger(literal string) bool { return !strings.ContainsAny(literal, ".eE"
 // 15 digits and the point.
 const exactDigits = 16
 
-// canonicalNumber is the canonical spelling of a JSON number. Integers keep their digits; others are spelt as RFC 8785
-// §3.2.2.3 does. Where that would lose digits, exact is false and the literal is kept.
+// plainDigits is how many digits an integer below 1e21 has at most. From there on RFC 8785 writes an exponent.
+const plainDigits = 21
+
+// canonicalNumber is the canonical spelling of a JSON number, as RFC 8785 §3.2.2.3 writes it. Where that would lose
+// digits, an integer keeps them all. Of any other number exact is false then, and the literal is kept.
 func canonicalNumber(literal string) (spelling string, exact bool) {
-	if isInteger(literal) {
-		if literal == "-0" {
-			return "0", true
-		}
+	whole := isInteger(literal)
+	switch {
+	case literal == "-0":
+		return "0", true
+	case whole && len(literal) <= plainDigits:
 		return literal, true
 	}
 	f, err := strconv.ParseFloat(literal, 64)
 	if err != nil {
-		return literal, false
+		return literal, whole
 	}
 	if f == 0 {
 		f = 0 // RFC 8785 knows no negative zero
@@ -96,7 +100,7 @@ func canonicalNumber(literal string) (spelling string, exact bool) {
 		return spelling, true
 	}
 	if decimalOf(literal) != decimalOf(spelling) {
-		return literal, false
+		return literal, whole
 	}
 	return spelling, true
 }
