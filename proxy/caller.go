@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -124,7 +125,7 @@ func (p *Proxy) challenge(w http.ResponseWriter, r *http.Request) {
 }
 
 // errItemName says what an item's name may be.
-var errItemName = errors.New("an item's name is 1 to 256 bytes of UTF-8 in percent-encoding, without control characters, " +
+var errItemName = errors.New("an item's name is 1 to 256 bytes of UTF-8 in NFC and percent-encoding, without control characters, " +
 	"without white space at its ends, and doesn't begin with \"once:\"")
 
 // itemName reads an item's name in percent-encoding (RFC 3986 §2.1).
@@ -133,8 +134,8 @@ func itemName(text string) (string, error) {
 	if err != nil {
 		return "", errItemName
 	}
-	if what, _ := names.ItemFault(name); what != "" {
-		return "", errItemName
+	if what, how := names.ItemFault(name); what != "" {
+		return "", fmt.Errorf("%w; this one is refused: %s; %s", errItemName, what, how)
 	}
 	return name, nil
 }

@@ -1,6 +1,6 @@
 // Package names says what may be the name of a workflow or an item. The name comes from the API, a request, or the
-// configuration. Names are compared byte by byte and kept as they come; two that only look alike are two. It imports
-// nothing of ours.
+// configuration. Names are compared byte by byte and kept as they come. So that one spelling is one name, they are in
+// Unicode's NFC. It imports nothing of ours.
 //
 // # Failure
 //
@@ -13,6 +13,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 const (
@@ -33,6 +35,8 @@ func Fault(name string) (what, how string) {
 		return "white space at an end", "trim it"
 	case !Shown(name):
 		return "control characters", "leave them out"
+	case !norm.NFC.IsNormalString(name):
+		return "not in Unicode's normal form NFC", fmt.Sprintf("write it in NFC: %+q", norm.NFC.String(name))
 	}
 	return "", ""
 }
