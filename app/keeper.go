@@ -21,9 +21,10 @@ const (
 	keepEvery = 24 * time.Hour
 	// forgetBatch is how many records are forgotten in one transaction at most.
 	forgetBatch = 32
-	// wallDrift is how far the wall clock may differ from the clock that only runs. Beyond it, the wall clock isn't
-	// believed about how old something is.
-	wallDrift = time.Hour
+	// wallDrift is how far the wall clock and the boot clock may go apart and still agree. They must have agreed for
+	// believedAfter before the wall clock is believed about how old something is.
+	wallDrift     = time.Hour
+	believedAfter = 24 * time.Hour
 )
 
 // keeper tends the ledger while nobody asks for it. Cold records are read and held against their checksums. Old ones
@@ -38,8 +39,8 @@ type keeper struct {
 	}
 	retention ledger.Retention
 	clock     clock.Clock
-	// began is when the process did, by both clocks.
-	began   ledger.Stamp
+	// agreed is the first known moment of this boot since which the wall clock went as the boot clock did.
+	agreed  ledger.Stamp
 	metrics *keeperMetrics
 	log     zerolog.Logger
 }
@@ -52,7 +53,7 @@ func retentionOf(c config.Retention) ledger.Retention {
 func (a *App) openKeeper(context.Context) error {
 	a.keeper = &keeper{
 		store: a.store, ledger: a.ledger, retention: retentionOf(a.config.Ledger.Retention),
-		clock: a.clock, began: a.now(), metrics: newKeeperMetrics(a.metrics.registry), log: a.options.Log,
+		clock: a.clock, agreed: a.now(), metrics: newKeeperMetrics(a.metrics.registry), log: a.options.Log,
 	}
 	return nil
 }
@@ -82,16 +83,18 @@ func (k *keeper) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	retention := k.retention
-	if !k.wallRan() {
-		k.log.Warn().Msg("the wall clock jumped since the start: nothing is forgotten until a restart")
-		retention = ledger.Retention{}
-	}
 	var old []ledger.Key
 	now := k.now()
+	if !agree(k.agreed, now) {
+		k.log.Warn().Stringer("for", believedAfter).Msg("the wall clock jumped: nothing is forgotten before it has run steadily")
+		k.agreed = now
+	}
 	last := badgerstore.Scrubbed{}
 	done, err := k.store.Scrub(ctx, func(m *ledger.Mutation) error {
-		if retention.Forgettable(m, now) {
+		if seen := m.LastSeen(); seen.Boot < k.agreed.Boot && agree(seen, now) {
+			k.agreed = seen
+		}
+		if now.Boot-k.agreed.Boot >= believedAfter && k.retention.Forgettable(m, now) {
 			old = append(old, m.Key)
 		}
 		return nil
@@ -102,10 +105,10 @@ func (k *keeper) pass(ctx context.Context) error {
 			return nil
 		}
 		defer func() { old = old[:0] }()
-		return k.forget(ctx, old, retention)
+		return k.forget(ctx, old, k.retention)
 	})
 	if err == nil {
-		err = k.forget(ctx, old, retention)
+		err = k.forget(ctx, old, k.retention)
 	}
 	if err != nil {
 		return err
@@ -142,12 +145,10 @@ func (k *keeper) forget(ctx context.Context, keys []ledger.Key, r ledger.Retenti
 
 func (k *keeper) now() ledger.Stamp { return ledger.Stamp(clock.Take(k.clock)) }
 
-// wallRan reports whether the wall clock went as fast as the clock that counts while the machine sleeps, too. A date
-// that was set wrong makes nothing old.
-func (k *keeper) wallRan() bool {
-	now := k.now()
-	drift := now.Wall.Sub(k.began.Wall) - (now.Boot - k.began.Boot)
-	return drift.Abs() < wallDrift
+// agree reports whether the wall clock and the boot clock went alike between two moments of one boot.
+func agree(earlier, now ledger.Stamp) bool {
+	drift, known := now.Drift(earlier)
+	return known && drift < wallDrift
 }
 
 // keeperMetrics are the keeper's.

@@ -38,7 +38,7 @@ func tend(t *testing.T, c config.Retention) *tended {
 	w.store = badgerstore.OpenForTest(t, badgerstore.Config{Dir: w.dir, Now: now, NewID: NewID, Logger: zerolog.Nop()})
 	l := ledger.New(w.store, ledger.Config{Now: now, NewID: NewID})
 	w.keeper = &keeper{
-		store: w.store, ledger: l, retention: retentionOf(c), clock: fake, began: now(),
+		store: w.store, ledger: l, retention: retentionOf(c), clock: fake, agreed: now(),
 		metrics: newKeeperMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
 	}
 	var err error
@@ -205,15 +205,57 @@ func TestKeeperTellsOfDamagedContents(t *testing.T) {
 	}
 }
 
-func TestKeeperBelievesNoClockThatJumped(t *testing.T) {
+// The wall clock says what is old only after it went as the boot clock did for a day. Until then a date that was set
+// wrong, before the start or after it, drops nothing.
+func TestKeeperBelievesTheWallClockAfterADay(t *testing.T) {
 	t.Parallel()
-	w := tend(t, config.Retention{Keep: 24 * time.Hour, After: config.AfterForget})
-	w.fake.JumpWall(10 * 365 * 24 * time.Hour)
-	w.mustPass(t)
-	if m := w.record(t); m == nil || !m.Forgotten.IsZero() {
-		t.Errorf("forgotten by a date that was set wrong: %+v", m)
+	const day, years = 24 * time.Hour, 10 * 365 * 24 * time.Hour
+	for name, c := range map[string]struct {
+		happens func(w *tended)
+		kept    bool
+	}{
+		"it jumps": {func(w *tended) { w.fake.JumpWall(years) }, true},
+		"it jumped before a start of the process": {func(w *tended) {
+			w.fake.JumpWall(years)
+			w.restart()
+		}, true},
+		"it jumped before a start of the machine": {func(w *tended) {
+			w.fake.JumpWall(years)
+			w.fake.Reboot(time.Minute)
+			w.restart()
+			w.fake.Advance(day - time.Minute)
+		}, true},
+		"it has gone on for a day after that": {func(w *tended) {
+			w.fake.JumpWall(years)
+			w.fake.Reboot(time.Minute)
+			w.restart()
+			w.fake.Advance(day)
+		}, false},
+		"it jumped a day ago, in this boot": {func(w *tended) {
+			w.fake.JumpWall(years)
+			w.fake.Advance(2 * day)
+		}, true},
+		"it jumped before a start of the process, and went on for a day": {func(w *tended) {
+			w.fake.JumpWall(years)
+			w.restart()
+			w.fake.Advance(day)
+		}, true},
+		"the process was started a moment ago": {func(w *tended) {
+			w.fake.Advance(10 * day)
+			w.restart()
+		}, false},
+	} {
+		w := tend(t, config.Retention{Keep: 5 * day, After: config.AfterForget})
+		c.happens(w)
+		w.mustPass(t)
+		if m := w.record(t); m == nil || m.Forgotten.IsZero() != c.kept {
+			t.Errorf("%s: kept is not %t: %+v", name, c.kept, m)
+		}
 	}
 }
+
+// restart begins anew with what a start knows.
+func (w *tended) restart() { w.agreed = w.now() }
 
 func TestKeeperKeepsAllWithoutKeep(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ type Retention struct {
 // Forgettable reports whether r lets go of m, as far as the record tells:
 //
 //  1. It is applied, failed or skipped, and nothing is under way or asked about it.
-//  2. Its last change is longer ago than r.Keep and settle.
+//  2. Its last change is longer ago than r.Keep and settle. Within one boot, by the boot clock too.
 //  3. It has something to forget: contents or, where all is forgotten, the record.
 //
 // The record goes after the contents, as long again later, once its API forgot its vendor key.
@@ -44,7 +44,28 @@ func (r Retention) Forgettable(m *Mutation, now Stamp) bool {
 	if !m.Forgotten.IsZero() {
 		wait = max(wait, m.Policy.KeyWindow, m.KeyKnown)
 	}
-	return now.Wall.Sub(m.UpdatedAt) > wait
+	return m.unchangedFor(now) > wait
+}
+
+// unchangedFor is how long m has been as it is. The boot clock bounds what the wall clock says.
+func (m *Mutation) unchangedFor(now Stamp) time.Duration {
+	age := now.Wall.Sub(m.UpdatedAt)
+	if last := m.LastSeen(); last.sameBoot(now) {
+		age = min(age, now.Boot-last.Boot)
+	}
+	return age
+}
+
+// LastSeen is the last moment that the sendings of m recorded on every clock, zero for none.
+func (m *Mutation) LastSeen() Stamp {
+	switch d := m.Current(); {
+	case d == nil:
+		return Stamp{}
+	case d.Ended == (Stamp{}):
+		return d.Started
+	default:
+		return d.Ended
+	}
 }
 
 // ForgetCounts tells what Forget did.

@@ -27,6 +27,15 @@ func (s Stamp) MonoSince(earlier Stamp) (time.Duration, bool) {
 // sameBoot reports whether both are of one start of the machine.
 func (s Stamp) sameBoot(other Stamp) bool { return s.BootID != "" && s.BootID == other.BootID }
 
+// Drift returns how much further than the boot clock the wall clock went since earlier. It reports whether both are of
+// one boot, in order.
+func (s Stamp) Drift(earlier Stamp) (time.Duration, bool) {
+	if !s.sameBoot(earlier) || s.Boot < earlier.Boot {
+		return 0, false
+	}
+	return (s.Wall.Sub(earlier.Wall) - (s.Boot - earlier.Boot)).Abs(), true
+}
+
 // WallOf returns what the wall clock of s would have shown at an earlier moment of the same boot. It reports whether
 // that can be told.
 func (s Stamp) WallOf(earlier Stamp) (time.Time, bool) {
