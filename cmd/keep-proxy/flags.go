@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -153,12 +155,12 @@ func (d *decider) check(cmd *cobra.Command, _ []string) error {
 	return usage("%s: --reason is missing; say why, for whoever reads the history", name)
 }
 
-// person is who sits at the keyboard, as far as the system knows.
+// person is who sits at the keyboard, as far as the system knows. An image without users has the process's uid alone.
 func person() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
 	}
-	return os.Getenv("USER")
+	return cmp.Or(os.Getenv("USER"), "uid "+strconv.Itoa(os.Getuid()))
 }
 
 // badFlags makes a refusal an error of the command line if flags are all that is wrong.

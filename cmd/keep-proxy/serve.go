@@ -32,6 +32,7 @@ type serveFlags struct {
 
 	run      ownRun
 	restored string
+	actor    string
 	untilEOF bool
 }
 
@@ -65,6 +66,7 @@ func newServe() *cobra.Command {
 	cmd.Flags().StringSlice("listen", nil, "address of the proxy, several with commas (proxy.listen)")
 	cmd.Flags().String("admin-listen", "", "address of the admin API (admin.listen)")
 	cmd.Flags().StringVar(&f.restored, "restored", "", "the ledger is a copy of this moment (RFC 3339), put back on purpose")
+	cmd.Flags().StringVar(&f.actor, "actor", person(), "who puts the copy back (with --restored)")
 	cmd.Flags().BoolVar(&f.untilEOF, demo.UntilEOFFlag, false, "stop when standard input ends")
 	_ = cmd.Flags().MarkHidden(demo.UntilEOFFlag) // The flag was just made.
 	f.key("listen", "proxy.listen")
@@ -98,7 +100,7 @@ func (f *serveFlags) start(ctx context.Context, cmd *cobra.Command, c config.Con
 	app.TuneMemory(ctx)
 	a, err := app.New(ctx, app.Options{
 		Config: c, Version: version(), Log: w.log, Trace: true, Watch: true, ConfigFile: f.file, Flags: f.anywhere(), Restored: since,
-		Operator: person(),
+		Operator: f.actor,
 		Load:     func() (config.Config, error) { return f.load(cmd) },
 		// Who has the ledger of a folder that nobody serves opens or looks at it.
 		Passing: func() bool {

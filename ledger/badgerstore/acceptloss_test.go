@@ -181,6 +181,7 @@ func TestBackupIsAWholeLedger(t *testing.T) {
 	if err != nil || r.Mutations != 21 || r.Events != 21 || r.ID != s.ID() {
 		t.Fatalf("%+v, %v", r, err)
 	}
+	c.Restored = true
 	refusal := refusesOrKeeps(t, c, append(keys, m.Key))
 	if refusal != nil {
 		t.Error(refusal)

@@ -51,7 +51,7 @@ func RemoveCopy(parent, name string) (err error) {
 // Backup writes a consistent copy of an open ledger into the folder dir, which must be absent or empty. The copy is
 // a whole ledger with the same id. It holds every command that was acknowledged before Backup was called. To
 // restore it, stop the proxy and put the copy in the place of the ledger's folder. Then start with serve --restored
-// SINCE: a witness refuses it until then.
+// SINCE: Open refuses it until then.
 //
 // It gives up with ledger.ErrLowSpace where the copy would leave too little of its disk. The copy's Badger writes
 // through memory maps, as the ledger's does: a full disk would end both.
@@ -68,7 +68,7 @@ func (s *Store) Backup(ctx context.Context, dir string, progress Progress) error
 	if err := os.MkdirAll(c.dataDir(), 0o700); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	if err := errors.Join(writeSynced(c.copyingPath(), []byte(s.ID())), makeBodyFolders(c)); err != nil {
+	if err := errors.Join(writeSynced(c.copyingPath(), []byte(s.ID())), s.markCopy(c), makeBodyFolders(c)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	s.tending.RLock()

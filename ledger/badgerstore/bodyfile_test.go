@@ -274,6 +274,7 @@ func TestBackupHoldsLongBodies(t *testing.T) {
 	if err := s.Backup(t.Context(), copied.Dir, nil); err != nil {
 		t.Fatal(err)
 	}
+	copied.Restored = true
 	again := mustOpen(t, copied)
 	if got, err := readAll(t, again, b); err != nil || !bytes.Equal(got, long("a")) {
 		t.Errorf("%d bytes, %v", len(got), err)

@@ -347,10 +347,6 @@ func TestRefusals(t *testing.T) {
 			t.Helper()
 			place(t, c.acceptingPath(), nil)
 		}, ledger.ErrDamaged, "accept-loss"},
-		{"a restore that was cut short", func(t *testing.T, c *Config) {
-			t.Helper()
-			place(t, c.restoringPath(), nil)
-		}, ledger.ErrShortened, "--restored"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

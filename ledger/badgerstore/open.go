@@ -65,7 +65,7 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 		return s, err
 	}
 	if !accepted {
-		if err := c.cutShort(); err != nil {
+		if err := errors.Join(c.cutShort(), c.isCopy()); err != nil {
 			return s, err
 		}
 	}
@@ -95,21 +95,13 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	return s, s.begun(accepted)
 }
 
-// cutShort refuses a ledger where accepting a loss, or a restore, was cut short.
+// cutShort refuses a ledger where accepting a loss was cut short.
 func (c Config) cutShort() error {
-	switch cut, err := exists(c.acceptingPath()); {
-	case err != nil:
-		return fmt.Errorf("ledger folder: %w", err)
-	case cut:
-		return fmt.Errorf("%w: accepting a loss was cut short; do it again", ledger.ErrDamaged)
+	cut, err := exists(c.acceptingPath())
+	if cut {
+		err = fmt.Errorf("%w: accepting a loss was cut short; do it again", ledger.ErrDamaged)
 	}
-	switch cut, err := exists(c.restoringPath()); {
-	case err != nil:
-		return fmt.Errorf("ledger folder: %w", err)
-	case cut && !c.Restored:
-		return fmt.Errorf("%w: a restore was cut short", ledger.ErrShortened)
-	}
-	return nil
+	return err
 }
 
 // expects refuses another ledger than the one that is wanted.

@@ -7,11 +7,40 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
+
+	"keep-proxy/ledger"
 )
 
-// restoringPath marks a ledger that goes on as an older copy of itself. Until its gap is noted, it opens as a
-// restored one only.
+// restoringPath marks an older copy of a ledger: it opens as a restored one only, until its gap is noted. Its lines
+// are the ledger's id, how many gaps the copy holds, and when Backup made it.
 func (c Config) restoringPath() string { return filepath.Join(c.Dir, "ledger.restoring") }
+
+// isCopy refuses an older copy that nobody restores.
+func (c Config) isCopy() error {
+	text, err := os.ReadFile(c.restoringPath())
+	switch lines := strings.Split(string(text), "\n"); {
+	case c.Restored, errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("ledger folder: %w", err)
+	case len(lines) == 3:
+		return fmt.Errorf("%w: folder %s is a copy that ledger backup made at %s", ledger.ErrShortened, c.Dir, lines[2])
+	}
+	return fmt.Errorf("%w: a restore was cut short", ledger.ErrShortened)
+}
+
+// markCopy says in the copy c of the ledger that it is one. What is acknowledged from now on isn't in it.
+func (s *Store) markCopy(c Config) error {
+	return s.view(func(src snapshot) error {
+		gaps, err := (&view{src: src}).Gaps()
+		if err != nil {
+			return err
+		}
+		made := s.now().UTC().Format(time.RFC3339)
+		return writeSynced(c.restoringPath(), fmt.Appendf(nil, "%s\n%d\n%s", s.ID(), len(gaps), made))
+	})
+}
 
 // beginRestored notes that a gap is to come.
 func (s *Store) beginRestored() error {
@@ -32,8 +61,7 @@ type behind struct {
 	gaps  int
 }
 
-// noteBehind finds out whether the copy is behind. The witness says so, or what an earlier start wrote before it
-// was cut short.
+// noteBehind finds out whether the copy is behind. The witness says so, or what Backup or an earlier start wrote.
 func (s *Store) noteBehind() error {
 	if s.older {
 		return s.view(func(src snapshot) error {
@@ -49,8 +77,8 @@ func (s *Store) noteBehind() error {
 	if err != nil {
 		return fmt.Errorf("ledger folder: %w", err)
 	}
-	if _, count, found := strings.Cut(string(text), "\n"); found {
-		gaps, err := strconv.Atoi(count)
+	if lines := strings.Split(string(text), "\n"); len(lines) > 1 {
+		gaps, err := strconv.Atoi(lines[1])
 		if err != nil {
 			return fmt.Errorf("ledger folder: %s: %w", s.config.restoringPath(), err)
 		}
