@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -23,8 +24,12 @@ var manifests = []struct {
 	at   []string
 }{
 	{"kubernetes/job.yaml", []string{"data", "config.yaml"}},
+	{"kubernetes/proxy.yaml", []string{"data", "config.yaml"}},
 	{"compose/compose.yaml", []string{"configs", "keep-proxy", "content"}},
 }
+
+// pods are the files of examples/ that hold pods.
+var pods = []string{"kubernetes/job.yaml", "kubernetes/ledger-init.yaml", "kubernetes/proxy.yaml"}
 
 func TestTheExamplesConfigurationsLoad(t *testing.T) {
 	t.Parallel()
@@ -40,6 +45,10 @@ func TestTheExamplesConfigurationsLoad(t *testing.T) {
 			decodeFile(r, m.file, []byte(text))
 			for _, p := range r.problems {
 				t.Error(p)
+			}
+			// Without it an empty volume is a first start.
+			if c := parsed(t, text); member(c, "ledger", "id") == nil {
+				t.Errorf("%s sets no ledger.id", m.file)
 			}
 		}
 		if !found {
@@ -59,21 +68,67 @@ func TestTheExamplesNameVolumesThatExist(t *testing.T) {
 			}
 		}
 	}
-	for _, document := range documents(t, "kubernetes/job.yaml") {
-		pod, ok := member(document, "spec", "template", "spec").(map[string]any)
-		if !ok {
-			continue
-		}
-		var volumes []string
-		for _, v := range pod["volumes"].([]any) {
-			volumes = append(volumes, member(v, "name").(string))
-		}
-		for _, c := range slices.Concat(pod["initContainers"].([]any), pod["containers"].([]any)) {
-			for _, mount := range member(c, "volumeMounts").([]any) {
-				if name := member(mount, "name").(string); !slices.Contains(volumes, name) {
-					t.Errorf("job: %v mounts %s of %v", member(c, "name"), name, volumes)
+	for _, file := range pods {
+		for _, document := range documents(t, file) {
+			pod, ok := member(document, "spec", "template", "spec").(map[string]any)
+			if !ok {
+				continue
+			}
+			var volumes []string
+			for _, v := range pod["volumes"].([]any) {
+				volumes = append(volumes, member(v, "name").(string))
+			}
+			first, _ := pod["initContainers"].([]any)
+			for _, c := range slices.Concat(first, pod["containers"].([]any)) {
+				for _, mount := range member(c, "volumeMounts").([]any) {
+					if name := member(mount, "name").(string); !slices.Contains(volumes, name) {
+						t.Errorf("%s: %v mounts %s of %v", file, member(c, "name"), name, volumes)
+					}
 				}
 			}
+		}
+	}
+}
+
+// TestTheExamplesUnitAndCrontabNameTheirLedger: without a name an empty folder is a first start.
+func TestTheExamplesUnitAndCrontabNameTheirLedger(t *testing.T) {
+	t.Parallel()
+	for file, line := range map[string]string{"systemd/keep-proxy.service": "\nEnvironment=KEEP_LEDGER_ID=", "cron/crontab": "\nKEEP_LEDGER_ID="} {
+		text, err := os.ReadFile("../examples/" + file)
+		if err != nil || !strings.Contains(string(text), line) {
+			t.Errorf("%s has no line %q: %v", file, line, err)
+		}
+	}
+}
+
+// TestTheExamplesComposeListensInTheSandboxAlone: whoever is on the network that leads out reaches no proxy.
+func TestTheExamplesComposeListensInTheSandboxAlone(t *testing.T) {
+	t.Parallel()
+	compose := documents(t, "compose/compose.yaml")[0]
+	text, _ := member(compose, manifests[2].at...).(string)
+	for _, address := range member(parsed(t, text), "proxy", "listen").([]any) {
+		host, _, _ := strings.Cut(address.(string), ":")
+		if own := member(compose, "services", "keep-proxy", "networks", "sandbox", "ipv4_address"); host != own {
+			t.Errorf("the proxy listens on %v, its address in the sandbox is %v", address, own)
+		}
+	}
+	if member(compose, "networks", "sandbox", "internal") != true {
+		t.Error("the sandbox's network leads out")
+	}
+}
+
+// TestTheExamplesPolicyIsOfPodsThatThereAre: one that selects no pod leaves all ways open.
+func TestTheExamplesPolicyIsOfPodsThatThereAre(t *testing.T) {
+	t.Parallel()
+	policy := documents(t, "kubernetes/networkpolicy.yaml")[0]
+	egress := member(policy, "spec", "egress").([]any)[0]
+	to := member(egress, "to").([]any)[0]
+	for _, labels := range []any{member(policy, "spec", "podSelector", "matchLabels"), member(to, "podSelector", "matchLabels")} {
+		selects := func(d any) bool {
+			return reflect.DeepEqual(member(d, "spec", "template", "metadata", "labels"), labels)
+		}
+		if !slices.ContainsFunc(documents(t, "kubernetes/proxy.yaml"), selects) {
+			t.Errorf("no pod has the labels %v", labels)
 		}
 	}
 }
@@ -85,10 +140,7 @@ func TestTheExamplesJobMountsWhatItsConfigurationNames(t *testing.T) {
 	var named, mounted []string
 	for _, document := range documents(t, "kubernetes/job.yaml") {
 		if text, ok := member(document, "data", "config.yaml").(string); ok {
-			var configuration any
-			if err := yaml.Unmarshal([]byte(text), &configuration); err != nil {
-				t.Fatal(err)
-			}
+			configuration := parsed(t, text)
 			named = append(named, member(configuration, "ledger", "dir").(string), filepath.Dir(member(configuration, "proxy", "ca", "bundle_out").(string)))
 			for _, folder := range member(configuration, "connectors", "dirs").([]any) {
 				named = append(named, folder.(string))
@@ -112,10 +164,12 @@ func TestTheExamplesJobMountsWhatItsConfigurationNames(t *testing.T) {
 // the volume, and the proxy refuses a token that others can read.
 func TestTheExamplesJobKeepsTheModesOfItsVolume(t *testing.T) {
 	t.Parallel()
-	for _, document := range documents(t, "kubernetes/job.yaml") {
-		pod, ok := member(document, "spec", "template", "spec", "securityContext").(map[string]any)
-		if ok && pod["fsGroup"] != nil && pod["fsGroupChangePolicy"] != "OnRootMismatch" {
-			t.Errorf("job: fsGroupChangePolicy is %v: the next pod's proxy would find its token readable by a group", pod["fsGroupChangePolicy"])
+	for _, file := range pods {
+		for _, document := range documents(t, file) {
+			pod, ok := member(document, "spec", "template", "spec", "securityContext").(map[string]any)
+			if ok && pod["fsGroup"] != nil && pod["fsGroupChangePolicy"] != "OnRootMismatch" {
+				t.Errorf("%s: fsGroupChangePolicy is %v: the next pod's proxy would find its token readable by a group", file, pod["fsGroupChangePolicy"])
+			}
 		}
 	}
 }
@@ -246,7 +300,7 @@ func TestTheExamplesObjectsAreThoseOfKubernetes(t *testing.T) {
 		}
 		return nil
 	}
-	for _, file := range []string{"kubernetes/job.yaml", "kubernetes/networkpolicy.yaml"} {
+	for _, file := range append(slices.Clone(pods), "kubernetes/networkpolicy.yaml") {
 		for _, d := range documents(t, file) {
 			if err := merge(d); err != nil {
 				t.Errorf("%s, %v: %v", file, member(d, "kind"), err)
@@ -304,6 +358,14 @@ func documents(t *testing.T, name string) (all []any) {
 		}
 		all = append(all, v)
 	}
+}
+
+func parsed(t *testing.T, text string) (v any) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 func member(v any, path ...string) any {
