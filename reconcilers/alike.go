@@ -9,11 +9,11 @@ import (
 	"keep-proxy/rules"
 )
 
-// foreign says which other mutation may have made the one object that was found by its content
-// alone; "" if none may. Where contents are equal the objects look the same. Another mutation's
+// foreign says which other mutation may have made the one object that was found by a weak tie; ""
+// if none may. Where contents are equal the objects look the same. Another mutation's
 // object, taken for this one's, would hide that this one's effect is missing.
 func (p probe) foreign(ctx context.Context, t *try, asking *rules.Asking, o *rules.Observation) (string, error) {
-	if o.Tie != rules.TieContent || o.Seen != rules.SeenApplied {
+	if !o.Tie.Weak() || o.Seen != rules.SeenApplied {
 		return "", nil
 	}
 	owner, err := p.ownerOf(ctx, t.mutation, o.ObjectIDs[0])

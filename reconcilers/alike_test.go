@@ -19,9 +19,9 @@ func contentOf(ours string) string {
 	return strings.Replace(timedProbe("content"), "ours: found.reference == json.reference", "ours: "+ours, 1)
 }
 
-// What is found by its content may be what another mutation made whose answer named nothing:
+// What is found by a weak tie may be what another mutation made whose answer named nothing:
 // taken for this one's, this one's effect would be lost.
-func TestWhatAnotherMutationMayHaveMadeIsNotTakenByItsContent(t *testing.T) {
+func TestWhatAnotherMutationMayHaveMadeIsNotTakenByAWeakTie(t *testing.T) {
 	t.Parallel()
 	const alike, told = "found.reference == 'a'", "found.reference == json.reference"
 	for name, tc := range map[string]struct {
@@ -75,20 +75,22 @@ func TestWhatAnotherMutationMayHaveMadeIsNotTakenByItsContent(t *testing.T) {
 			w.found(w.uncertain(claim(), false), "t2")
 		}, ledger.SeenApplied},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, contentOf(tc.ours))
-			api := &timed{w: w, date: true}
-			m := w.unknown("a")
-			tc.other(w, func() *ledger.Mutation { return w.claim("b") })
-			api.made = api.now().Add(2 * time.Second)
-			w.api.script(api.answer)
-			w.after(time.Hour)
-			o := last(w.read(m))
-			if o.Seen != tc.want || tc.want == ledger.SeenRetry && !strings.Contains(o.Reason, "which can't be told apart") {
-				t.Errorf("seen %s (%s), want %s", o.Seen, o.Reason, tc.want)
-			}
-		})
+		for _, tie := range []string{"content", "unique"} {
+			t.Run(name+", "+tie, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, strings.Replace(contentOf(tc.ours), "tie: content", "tie: "+tie, 1))
+				api := &timed{w: w, date: true}
+				m := w.unknown("a")
+				tc.other(w, func() *ledger.Mutation { return w.claim("b") })
+				api.made = api.now().Add(2 * time.Second)
+				w.api.script(api.answer)
+				w.after(time.Hour)
+				o := last(w.read(m))
+				if o.Seen != tc.want || tc.want == ledger.SeenRetry && !strings.Contains(o.Reason, "which can't be told apart") {
+					t.Errorf("seen %s (%s), want %s", o.Seen, o.Reason, tc.want)
+				}
+			})
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"keep-proxy/internal/clock"
 )
@@ -20,6 +21,8 @@ type thing struct {
 	KeepID    string `json:"keep_id"`
 	Note      string `json:"note,omitempty"`
 	Key       string `json:"-"`
+	// At is when it was made.
+	At time.Time `json:"at"`
 }
 
 // api is an upstream that counts for itself. It dedupes on Idempotency-Key.
@@ -61,6 +64,7 @@ func (a *api) once(made thing) (_ thing, known bool) {
 			return t, true
 		}
 	}
+	made.At = a.clock.Now().UTC()
 	made.ID = "t" + strconv.Itoa(len(a.things)+1)
 	a.things = append(a.things, made)
 	return made, false

@@ -16,7 +16,7 @@ import (
 // timedProbe looks for what is newer than ten minutes before the claim, as one of a marker or
 // of the same content.
 func timedProbe(tie string) string {
-	ours := map[string]string{"marker": "found.keep_id == mutation.marker", "content": "found.reference == json.reference"}[tie]
+	ours := map[string]string{"marker": "found.keep_id == mutation.marker", "content": "found.reference == json.reference", "unique": "found.reference == json.reference"}[tie]
 	return fmt.Sprintf(`    reconcile:
       - probe:
           get: /things
@@ -94,24 +94,30 @@ func TestTheTimeOfTheClaimIsByTheClockThatAsks(t *testing.T) {
 		"nothing, by an answer without a date":               {"marker", 0, nil, -time.Hour, true, ledger.SeenRetry, "no answer has a Date"},
 		"somebody's, by an answer without a date":            {"content", 0, nil, 2 * time.Second, true, ledger.SeenRetry, "no answer has a Date"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, timedProbe(tc.tie))
-			api := &timed{w: w, right: -tc.wrong, date: !tc.undated}
-			m := w.unknown("a")
-			api.made, api.mark = api.now().Add(tc.made), m.Marker
-			w.api.script(api.answer)
-			w.clock.JumpWall(-tc.wrong)
-			api.right = 0
-			if tc.between != nil {
-				tc.between(w)
-			}
-			w.after(time.Hour)
-			o := last(w.read(m))
-			if o.Seen != tc.want || !strings.Contains(o.Reason, tc.reason) {
-				t.Errorf("seen %s (%s), want %s because %q", o.Seen, o.Reason, tc.want, tc.reason)
-			}
-		})
+		ties := []string{tc.tie}
+		if tc.tie == "content" {
+			ties = append(ties, "unique")
+		}
+		for _, tie := range ties {
+			t.Run(name+", "+tie, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, timedProbe(tie))
+				api := &timed{w: w, right: -tc.wrong, date: !tc.undated}
+				m := w.unknown("a")
+				api.made, api.mark = api.now().Add(tc.made), m.Marker
+				w.api.script(api.answer)
+				w.clock.JumpWall(-tc.wrong)
+				api.right = 0
+				if tc.between != nil {
+					tc.between(w)
+				}
+				w.after(time.Hour)
+				o := last(w.read(m))
+				if o.Seen != tc.want || !strings.Contains(o.Reason, tc.reason) {
+					t.Errorf("seen %s (%s), want %s because %q", o.Seen, o.Reason, tc.want, tc.reason)
+				}
+			})
+		}
 	}
 }
 

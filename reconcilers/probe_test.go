@@ -177,9 +177,12 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 	}
 }
 
+// uniquely is a tie by something unique, with the time of creation.
+const uniquely = "tie: unique\n          created: timestamp(found.at)"
+
 func TestDuplicates(t *testing.T) {
 	t.Parallel()
-	weak := strings.Replace(viaProbe, "tie: marker", "tie: unique", 1)
+	weak := strings.Replace(viaProbe, "tie: marker", uniquely, 1)
 	for name, tc := range map[string]struct {
 		operation string
 		want      ledger.State
@@ -208,15 +211,15 @@ func TestDuplicates(t *testing.T) {
 func TestObjectOfAnotherMutationIsNeitherPresenceNorAbsence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strings.NewReplacer("ours: found.keep_id == mutation.marker", "ours: found.reference == json.reference",
-		"tie: marker", "tie: unique").Replace(viaProbe))
-	w.api.commit("a", "mine", "")
+		"tie: marker", uniquely).Replace(viaProbe))
 	first := w.unknown("a")
+	w.api.commit("a", "mine", "")
 	w.after(10 * time.Second)
 	w.wants(first, ledger.Applied, "")
 
 	second := w.unknown("b")
 	w.api.mu.Lock()
-	w.api.things[0].Reference = "b"
+	w.api.things[0].Reference, w.api.things[0].At = "b", w.clock.Now()
 	w.api.mu.Unlock()
 	for range 4 {
 		w.after(time.Hour)
@@ -233,9 +236,9 @@ func TestObjectOfAnotherMutationIsNeitherPresenceNorAbsence(t *testing.T) {
 func TestObjectOfARemovedMutationIsNeitherPresenceNorAbsence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strings.NewReplacer("ours: found.keep_id == mutation.marker", "ours: found.reference == json.reference",
-		"tie: marker", "tie: unique").Replace(viaProbe))
-	w.api.commit("a", "mine", "")
+		"tie: marker", uniquely).Replace(viaProbe))
 	removed := w.unknown("a")
+	w.api.commit("a", "mine", "")
 	w.after(10 * time.Second)
 	w.wants(removed, ledger.Applied, "")
 	const month = 30 * 24 * time.Hour
@@ -247,6 +250,9 @@ func TestObjectOfARemovedMutationIsNeitherPresenceNorAbsence(t *testing.T) {
 	}
 
 	again := w.unknown("a")
+	w.api.mu.Lock()
+	w.api.things[0].At = w.clock.Now()
+	w.api.mu.Unlock()
 	for range 4 {
 		w.after(time.Hour)
 	}

@@ -8,6 +8,8 @@ import (
 // contentOf is contentProbe, whose object is told by what the request says.
 func contentOf(ours string) string { return strings.Replace(contentProbe, "found.n == 1", ours, 1) }
 
+func steppedBy(ours string) string { return strings.Replace(steppedContent, "OURS", ours, 1) }
+
 // steppedContent is the same, asked in two steps.
 const steppedContent = `
 steps:
@@ -16,7 +18,7 @@ steps:
   - name: list
     get: /list
     candidates: response.json
-    ours: found.n == json.n
+    ours: OURS
     tie: content
     id: string(found.id)
     created: found.at
@@ -34,7 +36,9 @@ func TestAnObjectMayBeOfAnotherUnlessTheRuleSaysOtherwise(t *testing.T) {
 		"another content":            {contentOf("found.n == json.n"), `{"n":2}`, "o1", []string{list}, false},
 		"a rule that can't tell":     {contentOf("found.n == json.n"), `{"m":2}`, "o1", []string{list}, true},
 		"an object that isn't there": {contentOf("found.n == json.n"), `{"n":2}`, "o2", []string{list}, true},
-		"what steps asked about":     {steppedContent, `{"n":2}`, "o1", []string{`{}`, list}, true},
+		"after a step, the same":     {steppedBy("found.n == json.n"), `{"n":1}`, "o1", []string{`{}`, list}, true},
+		"after a step, another":      {steppedBy("found.n == json.n"), `{"n":2}`, "o1", []string{`{}`, list}, false},
+		"what a step asked about":    {steppedBy("steps.who.json.?me.orValue(1) == found.n && found.n == json.n"), `{"n":2}`, "o1", []string{`{}`, list}, true},
 	} {
 		_, op := operation(t, probing(tc.probe))
 		a := begin(t, op, request(t, "POST https://api.test:8443/things/x", `{"n":1}`))

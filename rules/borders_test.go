@@ -90,12 +90,18 @@ func TestInsertionsStayOneSegmentOrStopTheProbe(t *testing.T) {
 	}
 }
 
-// With tie content, time decides what may be counted: the border is the claim
+// With a weak tie, time decides what may be counted: the border is the claim
 // minus the clocks' difference and two minutes.
 func TestTheBordersOfACreationTime(t *testing.T) {
 	t.Parallel()
-	file := strings.NewReplacer("tie: unique", "tie: content\n          created: found.at", "PAGES", "").Replace(listingOperation)
-	_, op := operation(t, file)
+	for _, tie := range []string{"unique", "content"} {
+		_, op := operation(t, strings.NewReplacer("unique", tie, "PAGES", "").Replace(listingOperation))
+		theBorders(t, op, tie)
+	}
+}
+
+func theBorders(t *testing.T, op *Operation, tie string) {
+	t.Helper()
 	claimed := caseMutation().ClaimedAt.Truncate(time.Second)
 	for _, tc := range []struct {
 		at   string
@@ -109,7 +115,22 @@ func TestTheBordersOfACreationTime(t *testing.T) {
 		asking.env.Mutation.ClaimedAt = claimed
 		asking.Answer(ok(fmt.Sprintf(`[{"id":1,"ref":"r","at":%q}]`, tc.at)))
 		if o := asking.Observation(nobody, Clocks{Measured: true, SameBoot: true}); o.Seen != tc.want {
-			t.Errorf("created %s: %v (%s), want %v", tc.at, o.Seen, o.Reason, tc.want)
+			t.Errorf("%s, created %s: %v (%s), want %v", tie, tc.at, o.Seen, o.Reason, tc.want)
 		}
+	}
+}
+
+// A stored version from before times of creation were asked for still loads. Whose an object is can't be told by it.
+func TestAUniqueTieWithoutATimeIsRetryUnderAStoredVersion(t *testing.T) {
+	t.Parallel()
+	rule := strings.NewReplacer("          created: found.at\n", "", "PAGES", "").Replace(listingOperation)
+	c, findings := LoadPinned([]byte(connectorHead+rule), nil, Defaults{})
+	if c == nil {
+		t.Fatal(findings)
+	}
+	asking := begin(t, c.Operation("make"), listedRequest(t))
+	asking.Answer(ok(`[{"id":1,"ref":"r","at":"2026-01-03T00:00:00Z"}]`))
+	if o := asking.Observation(nobody, Clocks{Measured: true, SameBoot: true}); o.Seen != SeenRetry {
+		t.Errorf("%v (%s)", o.Seen, o.Reason)
 	}
 }

@@ -97,13 +97,13 @@ func TestCasesSayWhatDiffers(t *testing.T) {
 // which expects that would hold, and test nothing.
 func TestACaseGivesAProbeAllItAsksFor(t *testing.T) {
 	t.Parallel()
-	file := withOperation("reconcile: [{probe: {get: /things, candidates: response.json.items, ours: found.id == 1, tie: unique, id: found.id, "+
+	file := withOperation("reconcile: [{probe: {get: /things, candidates: response.json.items, ours: found.id == 1, tie: unique, id: found.id, created: found.at, "+
 		"pages: {more: response.json.next, set: {page: '2'}, max: 5}}}]") + "cases:\n"
 	const ask = "  - {name: the case, request: {method: POST, url: 'https://api.test/things', body: {name: n}}, expect: {observation: retry}, probe: "
 	for probe, part := range map[string]string{
-		"[{body: {items: [], next: true}}]":                   "the probe asks on after 1 answer, for /things?page=2: its answer is missing under probe",
-		"[{body: {items: [], next: true}}, {status: 500}]":    "",
-		"[{body: {items: [{id: 1}], next: true}}, {body: 1}]": "",
+		"[{body: {items: [], next: true}}]":                                               "the probe asks on after 1 answer, for /things?page=2: its answer is missing under probe",
+		"[{body: {items: [], next: true}}, {status: 500}]":                                "",
+		"[{body: {items: [{id: 1, at: '2026-01-02T04:00:00Z'}], next: true}}, {body: 1}]": "",
 	} {
 		findings := load(t, file+ask+probe+"}\n").RunCases()
 		if part == "" && len(findings) > 0 || part != "" && (len(findings) != 1 || !strings.Contains(findings[0].Problem, part)) {

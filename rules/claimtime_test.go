@@ -6,18 +6,22 @@ import (
 	"testing"
 )
 
+// markedListing is listingOperation with a marker.
+var markedListing = strings.NewReplacer("{ref: json.ref}", "{ref: json.ref}\n    marker: {json: mark}",
+	"found.ref == json.ref", "found.mark == mutation.marker", "tie: unique", "tie: marker", "          created: found.at\n", "").Replace(listingOperation)
+
 // What rests on the time of the claim is retry where that time can't be held against the
 // API's: presence only if it is judged by it, absence also if it is asked by it.
 func TestWhatRestsOnTheTimeOfTheClaim(t *testing.T) {
 	t.Parallel()
 	const (
 		since = "string(mutation.claimed_at - duration('10m'))"
-		found = `[{"id":1,"ref":"r"}]`
+		found = `[{"id":1,"mark":"` + CaseMarker + `"}]`
 	)
 	asked := strings.NewReplacer("json: {ref: {cel: json.ref}}", `json: {ref: {cel: json.ref}, since: {cel: "`+since+`"}}`, "PAGES", "")
 	header := strings.NewReplacer("json: {ref: {cel: json.ref}}", `header: {X-Since: {cel: "`+since+`"}}`, "PAGES", "")
 	paged := strings.NewReplacer("PAGES", `pages: {more: "false", set: {since: {cel: "`+since+`"}}, max: 2}`)
-	judged := strings.NewReplacer("ours: found.ref == json.ref", "ours: found.ref == json.ref && mutation.claimed_at > timestamp('2000-01-01T00:00:00Z')", "PAGES", "")
+	judged := strings.NewReplacer("ours: found.mark == mutation.marker", "ours: found.mark == mutation.marker && mutation.claimed_at > timestamp('2000-01-01T00:00:00Z')", "PAGES", "")
 	resulting := strings.NewReplacer("PAGES", `result: {status: 201, json: {at: {cel: "`+since+`"}}}`)
 	plain := strings.NewReplacer("PAGES", "")
 	stepped := strings.NewReplacer("PAGES", "", `
@@ -53,7 +57,7 @@ func TestWhatRestsOnTheTimeOfTheClaim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantByClocks(t, tc.rule.Replace(listingOperation), tc.answers, tc.want, name == "an answer that is none stays retry")
+			wantByClocks(t, tc.rule.Replace(markedListing), tc.answers, tc.want, name == "an answer that is none stays retry")
 		})
 	}
 }
@@ -88,14 +92,14 @@ func TestWhateverIsJudgedByTheTimeOfTheClaimRestsOnIt(t *testing.T) {
 	t.Parallel()
 	const (
 		none  = "[]"
-		one   = `[{"id":1,"ref":"r"}]`
-		two   = `[{"id":1,"ref":"r"},{"id":2,"ref":"r"}]`
+		one   = `[{"id":1,"mark":"` + CaseMarker + `"}]`
+		two   = `[{"id":1,"mark":"` + CaseMarker + `"},{"id":2,"mark":"` + CaseMarker + `"}]`
 		later = "mutation.claimed_at > timestamp('2000-01-01T00:00:00Z')"
 	)
-	judging := "          candidates: response.json\n          ours: found.ref == json.ref\n          tie: unique\n          id: found.id\n"
+	judging := "          candidates: response.json\n          ours: found.mark == mutation.marker\n          tie: marker\n          id: found.id\n"
 	asking := "          post: /search\n          json: {ref: {cel: json.ref}}\n"
 	for name, replaced := range map[string][2]string{
-		"which of them are ours":  {"ours: found.ref == json.ref", `ours: "found.ref == json.ref && ` + later + `"`},
+		"which of them are ours":  {"ours: found.mark == mutation.marker", `ours: "found.mark == mutation.marker && ` + later + `"`},
 		"what answer is expected": {"PAGES", `expect: "response.status == 200 && ` + later + `"`},
 		"what may be ours":        {"candidates: response.json", `candidates: "response.json.filter(f, ` + later + `)"`},
 		"whether there is more":   {"PAGES", `pages: {more: "!(` + later + `)", set: {cursor: "2"}, max: 2}`},
@@ -108,7 +112,7 @@ func TestWhateverIsJudgedByTheTimeOfTheClaimRestsOnIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rule := strings.Replace(listingOperation, replaced[0], replaced[1], 1)
+			rule := strings.Replace(markedListing, replaced[0], replaced[1], 1)
 			if strings.Contains(rule, "steps:") {
 				rule = strings.Replace(rule, "          absence", "            absence", 1)
 			}

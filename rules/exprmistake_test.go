@@ -8,7 +8,7 @@ import (
 
 // noted is a file with keys added to the probe of a listing.
 func noted(line string) string {
-	return withOperation("reconcile: [{probe: {get: /a, candidates: response.json, ours: found.ok, tie: unique, id: found.id, " + line + "}}]")
+	return withOperation("reconcile: [{probe: {get: /a, candidates: response.json, ours: found.ok, tie: unique, id: found.id, created: found.at, " + line + "}}]")
 }
 
 func TestWhatIsNeverThereIsRefused(t *testing.T) {
@@ -125,7 +125,7 @@ func TestWhatJudgesAnAnswerReadsIt(t *testing.T) {
 	for _, file := range []string{
 		observed("{when: 'true', is: applied}"), observed("{when: json.draft == true, is: retry}, {when: response.json.state == json.state, is: applied}"),
 		withOperation("outcome: [{when: mutation.generation > 1, then: uncertain}]"),
-		listed("candidates: response.json, ours: 'true'"), listed("candidates: response.json, ours: found.ref == json.ref"),
+		listed("candidates: response.json, ours: 'true', created: found.at"), listed("candidates: response.json, ours: found.ref == json.ref, created: found.at"),
 		withOperation("reconcile: [{probe: {steps: [{name: a, get: /a}, {name: b, get: /b, observe: [{when: steps.a.json.ok == true, is: applied}]}]}}]"),
 		withOperation("reconcile: [{probe: {steps: [{name: a, get: /a, observe: [{when: has(json.parent), step: b}]}, " +
 			"{name: b, get: /b, observe: [{when: response.json.ok, is: applied}]}]}}]"),

@@ -76,6 +76,7 @@ const listingOperation = `
           ours: found.ref == json.ref
           tie: unique
           id: found.id
+          created: found.at
           absence_is_proof: true
           PAGES
 `
@@ -133,8 +134,8 @@ func TestAnObservationThatRestsOnLeavingAnObjectOutIsRetry(t *testing.T) {
 			t.Parallel()
 			_, op := operation(t, strings.ReplaceAll(listingOperation, "PAGES", ""))
 			asking := begin(t, op, listedRequest(t))
-			asking.Answer(&Response{Status: 200, Complete: true, Body: []byte(tc.body)})
-			if o := asking.Observation(tc.claimed, Clocks{}); o.Seen != tc.want {
+			asking.Answer(ok(strings.ReplaceAll(tc.body, `"ref"`, `"at":"2026-01-03T00:00:00Z","ref"`)))
+			if o := asking.Observation(tc.claimed, Clocks{Measured: true, SameBoot: true}); o.Seen != tc.want {
 				t.Errorf("%v (%s), want %v", o.Seen, o.Reason, tc.want)
 			}
 			if _, more := asking.Next(); more {
@@ -184,7 +185,7 @@ func TestNoStateIsAbsentByOnePageOfSeveral(t *testing.T) {
 	t.Parallel()
 	const state = `observe: [{when: "response.json.exists(l, l == 'ours')", is: applied}, {when: 'true', is: absent}]` + "\nabsence_is_proof: true"
 	const after = "{name: b, get: /b, observe: [{when: 'true', is: absent}], absence_is_proof: true}]"
-	const list = "{name: b, get: /b, candidates: response.json, ours: found.id == 1, tie: unique, id: found.id, absence_is_proof: true}]"
+	const list = "{name: b, get: /b, candidates: response.json, ours: found.id == 1, tie: unique, id: found.id, created: found.at, absence_is_proof: true}]"
 	next := http.Header{"Link": {`</a?page=2>; rel="next"`}}
 	for name, tc := range map[string]struct {
 		probe string
@@ -200,7 +201,7 @@ func TestNoStateIsAbsentByOnePageOfSeveral(t *testing.T) {
 		"a step that is read later, of one":     {"steps: [{name: a, get: /a}, " + after, nil, `[]`, SeenAbsent},
 		"a step before a listing":               {"steps: [{name: a, get: /a}, " + list, next, `[]`, SeenRetry},
 		"a step before a listing, of one page":  {"steps: [{name: a, get: /a}, " + list, nil, `[]`, SeenAbsent},
-		"a step before a listing that finds it": {"steps: [{name: a, get: /a}, " + list, next, `[{"id":1}]`, SeenApplied},
+		"a step before a listing that finds it": {"steps: [{name: a, get: /a}, " + list, next, `[{"id":1,"at":"2026-01-03T00:00:00Z"}]`, SeenApplied},
 	} {
 		_, op := operation(t, probing(tc.probe))
 		a := begin(t, op, request(t, "POST https://api.test/things/x", `{}`))
@@ -212,7 +213,7 @@ func TestNoStateIsAbsentByOnePageOfSeveral(t *testing.T) {
 			answer.Header = link
 			a.Answer(answer)
 		}
-		if o := a.Observation(nobody, Clocks{}); o.Seen != tc.want || o.Seen == SeenRetry && !strings.Contains(o.Reason, "one page was read") {
+		if o := a.Observation(nobody, Clocks{Measured: true, SameBoot: true}); o.Seen != tc.want || o.Seen == SeenRetry && !strings.Contains(o.Reason, "one page was read") {
 			t.Errorf("%s: saw %v (%s), want %v", name, o.Seen, o.Reason, tc.want)
 		}
 	}
@@ -256,7 +257,7 @@ func TestNothingIsGoneByOnePageOfSeveral(t *testing.T) {
 func TestAnAnswerWithoutJSONIsNoListing(t *testing.T) {
 	t.Parallel()
 	const listing = "get: /a\ncandidates: response.json.?items.orValue([])\nours: found.id == 1\n" +
-		"tie: unique\nid: found.id\nabsence_is_proof: true"
+		"tie: unique\nid: found.id\ncreated: found.at\nabsence_is_proof: true"
 	const steps = "steps: [{name: a, get: /a}, {name: b, get: /b, absence_is_proof: true, " +
 		`observe: [{when: "!steps.a.json.?x.hasValue()", is: absent}]}]`
 	const state = `observe: [{when: response.status == 404, is: absent}, {when: response.json.?sent.orValue(false), is: applied}, ` +

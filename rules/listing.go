@@ -178,10 +178,10 @@ func (a *Asking) linked(last *Ask) (string, error) {
 
 // MayBeOf reports whether the object, which this try found, may also be of the other mutation of the same operation.
 // Only the rule's ours can say that it is not. Where ours can't be asked, the object may be of it. So it may where
-// steps about this mutation were asked.
+// ours reads steps: they asked about this mutation.
 func (a *Asking) MayBeOf(other Env, objectID string) bool {
 	i := slices.IndexFunc(a.found, func(o object) bool { return o.id == objectID })
-	if i < 0 || other.Request == nil || len(a.steps) > 0 {
+	if i < 0 || other.Request == nil || a.probe.ours.readsAny("steps") {
 		return true
 	}
 	s := a.whole.op.scope(other)

@@ -167,6 +167,7 @@ func TestProbesThatCannotWorkAreNamed(t *testing.T) {
 		{"vendor key tie without a key", probe(listing + "tie: vendor_key"), "tie", "needs a native_key"},
 		{"marker tie that looks elsewhere", probe(ask + "candidates: response.json, ours: found.a == 'x', id: found.id, tie: marker"), "tie", "does not look at mutation.marker"},
 		{"content tie without a time", probe(listing + "tie: content"), "missing", "needs created"},
+		{"unique tie without a time", probe(listing + "tie: unique"), "missing", "tie: unique needs created"},
 		{"pages without a bound", probe(listing + "tie: unique, pages: {next: link}"), "missing", "max is missing"},
 		{"pages that go on in two ways", probe(listing + "tie: unique, pages: {next: link, more: 'true', set: {a: b}, max: 3}"), "value", "either by next"},
 		{"pages that go nowhere", probe(listing + "tie: unique, pages: {max: 3}"), "missing", "how the listing goes on"},

@@ -130,7 +130,6 @@ func (d *decoder) observe(m fields, p *Probe, later []string) {
 	if !m.Has("expect") {
 		d.onlyExpected(m.At("expect"), p)
 	}
-	p.tie = TieUnique
 	for _, name := range []string{"ours", "created", "pages", "tie"} {
 		if m.Has(name) {
 			d.Fail("no-effect", m.At(name), name+" says nothing with observe", "leave it out, or write candidates")
@@ -184,8 +183,8 @@ func (d *decoder) candidates(m fields, p *Probe) {
 	}
 	p.created = d.expr(m.At("created"), inFound)
 	d.answered(p.created, "found")
-	if !m.Has("created") && p.tie == TieContent {
-		d.Fail("missing", m.At("created"), "tie: content needs created: an older object is not this mutation's",
+	if !m.Has("created") && p.tie.Weak() && !d.pinned {
+		d.Fail("missing", m.At("created"), "tie: "+string(p.tie)+" needs created: an older object is not this mutation's",
 			"add created: timestamp(found.created_at), or another tie")
 	}
 	for tie, name := range map[Tie]string{TieMarker: "marker", TieVendorKey: "vendor_key"} {

@@ -77,6 +77,10 @@ const (
 // Strong reports whether the tie names this very mutation.
 func (t Tie) Strong() bool { return t == TieVendorKey || t == TieMarker }
 
+// Weak reports whether somebody else's object may have the tie. Such an object counts only if it is younger than the
+// claim.
+func (t Tie) Weak() bool { return t == TieUnique || t == TieContent }
+
 // Result is the answer that a script gets for a mutation found by a probe.
 type Result struct {
 	Status int
@@ -131,7 +135,7 @@ func (c Clocks) untold() string {
 // Observation is what the try came to; retry unless it ran to its end.
 //
 // claimedByOther says whether an object is another mutation's evidence; nil takes every object for claimed. The clocks
-// only count for tie content.
+// only count for a weak tie.
 func (a *Asking) Observation(claimedByOther func(objectID string) bool, clocks Clocks) Observation {
 	o := Observation{Tie: a.probe.tie, AbsenceIsProof: a.probe.absenceIsProof}
 	if claimedByOther == nil {
@@ -198,8 +202,12 @@ func (a *Asking) state(o *Observation, claimedByOther func(string) bool) {
 // object that is another mutation's is no presence, and leaving it out proves nothing. Then the number decides.
 func (a *Asking) listing(o *Observation, claimedByOther func(string) bool, clocks Clocks) {
 	found := slices.Clone(a.found)
-	if a.probe.tie == TieContent {
-		if untold := clocks.untold(); untold != "" && len(found) > 0 {
+	if a.probe.tie.Weak() && len(found) > 0 {
+		if a.probe.created == nil {
+			o.Reason = "whether the object " + printable(found[0].id) + " is older than the claim can't be told: the rule has no created"
+			return
+		}
+		if untold := clocks.untold(); untold != "" {
 			o.Reason = fmt.Sprintf("whether the object %s is older than the claim can't be told: %s", printable(found[0].id), untold)
 			return
 		}

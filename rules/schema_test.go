@@ -125,6 +125,9 @@ var formatKeys = []struct {
 		"probe",
 		func(line string) string {
 			base := "get: /a, candidates: response.json, ours: 'true', tie: unique, id: found.id, "
+			if !strings.HasPrefix(line, "created") {
+				base += "created: found.at, "
+			}
 			if strings.HasPrefix(line, "post") || strings.HasPrefix(line, "observe") || strings.HasPrefix(line, "get") || strings.HasPrefix(line, "step") {
 				base = ""
 			}

@@ -136,7 +136,7 @@ func TestProblemsOfCompensateAreNamed(t *testing.T) {
 		{"a resend without a key", `{post: "/a/{object}", reconcile: [{resend: {}}]}`, "resend", "needs a native_key"},
 		{"a program", `{post: "/a/{object}", reconcile: [{exec: [cmd]}]}`, "value", "by a program"},
 		{"a probe after none", `{post: "/a/{object}", reconcile: [{none: why}, {none: why}]}`, "value", "none must be the last"},
-		{"objects of its own", `{post: "/a/{object}", reconcile: [{probe: {get: /a, candidates: response.json, ours: "true", tie: unique, id: found.id}}]}`, "undo", "not by objects"},
+		{"objects of its own", `{post: "/a/{object}", reconcile: [{probe: {get: /a, candidates: response.json, ours: "true", tie: unique, id: found.id, created: found.at}}]}`, "undo", "not by objects"},
 		{"evidence of its own", `{post: "/a/{object}", reconcile: [{probe: {get: /a, observe: [{when: "true", is: applied}], id: response.json.id}}]}`, "undo", "not by objects"},
 		{"a secret", `{post: "/a/{object}", json: {pin: {cel: json.pin}}` + none + `}`, "undo-secret", "secret place"},
 		{"a path variable that no pattern has", `{delete: "/{path.region}/{object}"}`, "variable", "no pattern has {region}"},

@@ -12,7 +12,7 @@ import (
 // what each of them made.
 func TestAProbeThatTellsNoMutationsApartIsWarnedOf(t *testing.T) {
 	t.Parallel()
-	const listed = "candidates: response.json.items, id: found.id"
+	const listed = "candidates: response.json.items, id: found.id, created: found.at"
 	of := func(lines ...string) string {
 		return withOperation("reconcile: [{probe: {" + strings.Join(lines, ", ") + "}}]")
 	}
@@ -39,7 +39,7 @@ func TestAProbeThatTellsNoMutationsApartIsWarnedOf(t *testing.T) {
 	for _, file := range []string{
 		hosted("identity: {shop: host.shop, name: json.name}", "reconcile: [{probe: {get: /a, observe: [{when: response.json.on, is: applied}]}}]"),
 		of("get: /a", listed, "ours: found.state == 'open', tie: unique"), of("get: /a", listed, `ours: "true", tie: unique`),
-		of("get: /a", listed, "ours: found.state == 'open', tie: content, created: timestamp(found.at)"),
+		of("get: /a", listed, "ours: found.state == 'open', tie: content"),
 		of("get: /a", listed, "ours: timestamp(found.at) > mutation.claimed_at, tie: unique"),
 		of("get: /a", listed, "query: {limit: 1}, ours: found.state == 'open', tie: unique", "result: {json: {name: {cel: json.name}}}"),
 		of("get: /a/newest", "observe: [{when: response.json.state == 'done', is: applied}]"),

@@ -13,7 +13,7 @@ import (
 func TestAbsenceInAnAnswerThatSaysNothingIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	listed := func(lines string) string {
-		return withOperation("reconcile: [{probe: {get: /a, absence_is_proof: true, ours: found.ok, tie: unique, id: found.id, " + lines + "}}]")
+		return withOperation("reconcile: [{probe: {get: /a, absence_is_proof: true, ours: found.ok, tie: unique, id: found.id, created: found.at, " + lines + "}}]")
 	}
 	observed := func(lines string) string {
 		return withOperation("reconcile: [{probe: {get: /a, absence_is_proof: true, " + lines + "}}]")

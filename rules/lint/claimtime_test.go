@@ -14,7 +14,7 @@ func TestAbsenceSinceTheClaimWithoutRoomForTheClocksIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	const (
 		probe  = "operations[0].reconcile[0].probe."
-		listed = "candidates: response.json.items, tie: unique, id: found.id, pages: {next: link, max: 3}, absence_is_proof: true"
+		listed = "candidates: response.json.items, tie: unique, id: found.id, created: found.at, pages: {next: link, max: 3}, absence_is_proof: true"
 		ours   = "ours: found.ref == json.ref"
 	)
 	of := func(lines ...string) string {

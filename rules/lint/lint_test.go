@@ -167,7 +167,7 @@ func TestAnAbsenceOfOnePageIsWarnedOf(t *testing.T) {
 	for lines, warned := range map[string]bool{
 		"absence_is_proof: true": true, "absence_is_proof: true, pages: {next: link, max: 3}": false, "absence_is_proof: false": false,
 	} {
-		findings := check(t, withOperation("reconcile: [{probe: {get: /a, candidates: response.json.items, ours: found.name == json.name, tie: unique, id: found.id, "+lines+"}}]"))
+		findings := check(t, withOperation("reconcile: [{probe: {get: /a, candidates: response.json.items, ours: found.name == json.name, tie: unique, id: found.id, created: found.at, "+lines+"}}]"))
 		if found := slices.ContainsFunc(findings, func(f rules.Finding) bool { return f.Code == "pages" && f.Line > 0 }); found != warned {
 			t.Errorf("%s: warned %t, want %t: %v", lines, found, warned, findings)
 		}

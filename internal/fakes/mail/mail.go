@@ -5,7 +5,7 @@
 //	GET /drafts/{id}
 //	    → 200 {"id", "subject"}; 404 for one that was sent or never was.
 //	POST /drafts/send {"id"}
-//	    → 200 {"id", "to", "subject", "text", "draft"}; 404 for a draft that is gone.
+//	    → 200 {"id", "to", "subject", "text", "draft", "at"}; 404 for a draft that is gone.
 //	POST /send {"to", "subject", "text"}
 //	    → 200, the message; without a draft, it can't be told from another one.
 //	GET /sent?subject=
@@ -29,6 +29,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"keep-proxy/internal/fakes/oracle"
 	"keep-proxy/internal/fakes/server"
@@ -53,6 +54,8 @@ type Message struct {
 	Text    string `json:"text"`
 	// Draft is the id of the draft that it was sent through.
 	Draft string `json:"draft,omitempty"`
+	// At is when it was made.
+	At time.Time `json:"at"`
 }
 
 // Name returns "mail".
@@ -161,6 +164,7 @@ func (a *Mail) make(ctx context.Context, c *server.Call) (*server.Answer, error)
 	default:
 		m.ID = fmt.Sprintf("m_%d", len(a.sent)+1)
 	}
+	m.At = c.Now().UTC()
 	identity := a.Identity(c.Request)
 	if c.Path == "/drafts" {
 		identity = "draft:" + m.ID
