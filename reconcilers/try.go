@@ -82,7 +82,7 @@ type credential struct{ name, value string }
 
 // env is what a rule may read.
 func (t *try) env() rules.Env {
-	return rules.Env{Request: t.request, Mutation: t.told(), Account: t.mutation.Account}
+	return rules.Env{Request: t.request, Mutation: t.told(), Account: t.mutation.Account, Verifies: t.verifies}
 }
 
 // told is the record that a rule's words are about. For an obligation it is the mutation that is

@@ -1,6 +1,8 @@
 package reconcilers
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +76,23 @@ func TestVerifyingFindsOurOwnEvidence(t *testing.T) {
 	w.after(time.Minute)
 	m = w.wants(m, ledger.Applied, "")
 	if said, why, _ := w.r.Verify(t.Context(), m); said != ledger.SaidAgrees {
+		t.Errorf("%s (%s)", said, why)
+	}
+}
+
+// What was made may be changed later. That it is there still the object's other fields don't deny. Of what is unknown
+// they do: somebody else may have made it.
+func TestAChangedObjectIsThereButIsNotTakenForOurs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, strings.Replace(timedProbe("content"), "tie: content", "tie: unique", 1))
+	m := w.unknown("a")
+	at := w.clock.Now().Add(2 * time.Second).Format(time.RFC3339)
+	w.api.answering(http.StatusOK, nil, `{"items":[{"id":"t1","reference":"a","amount":777,"at":"`+at+`"}]}`)
+	w.after(time.Hour)
+	if o := last(w.read(m)); o.Seen != ledger.SeenRetry || !strings.Contains(o.Reason, "json.amount") {
+		t.Errorf("seen %s (%s)", o.Seen, o.Reason)
+	}
+	if said, why, _ := w.r.Verify(t.Context(), w.read(m)); said != ledger.SaidAgrees {
 		t.Errorf("%s (%s)", said, why)
 	}
 }

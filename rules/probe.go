@@ -14,6 +14,8 @@ type Env struct {
 	Request  *Request
 	Mutation Mutation
 	Account  string
+	// Verifies says that the effect is known. What was made may have been changed since.
+	Verifies bool
 }
 
 // Ask is one request that a probe wants sent, to the authority of the mutation
@@ -199,7 +201,8 @@ func (a *Asking) state(o *Observation, claimedByOther func(string) bool) {
 }
 
 // listing is the observation of objects in a listing, in this order. An object whose time can't be told is retry. An
-// object that is another mutation's is no presence, and leaving it out proves nothing. Then the number decides.
+// object that is another mutation's is no presence, and leaving it out proves nothing. Then the number decides. One
+// object of a weak tie must not have another payload.
 func (a *Asking) listing(o *Observation, claimedByOther func(string) bool, clocks Clocks) {
 	found := slices.Clone(a.found)
 	if a.probe.tie.Weak() && len(found) > 0 {
@@ -226,16 +229,22 @@ func (a *Asking) listing(o *Observation, claimedByOther func(string) bool, clock
 	if a.probe.created != nil {
 		slices.SortStableFunc(found, func(x, y object) int { return x.created.Compare(y.created) })
 	}
-	for _, one := range found {
-		o.ObjectIDs = append(o.ObjectIDs, one.id)
-	}
 	switch len(found) {
 	case 0:
 		o.Seen, o.Reason = SeenAbsent, fmt.Sprintf("nothing of it in %s", plural(a.read, "page", "pages"))
 	case 1:
+		if a.probe.tie.Weak() && !a.env.Verifies {
+			if field := a.otherwise(found[0].item); field != "" {
+				o.Reason = "the object " + printable(found[0].id) + " has another " + printable(field) + " than the request, so it may be somebody else's"
+				return
+			}
+		}
 		o.Seen, o.Reason, o.Result = SeenApplied, "the object "+printable(found[0].id)+" is ours", found[0].result
 	default:
 		o.Seen, o.Reason, o.Result = SeenDuplicate, plural(len(found), "object", "objects")+" are ours", found[0].result
+	}
+	for _, one := range found {
+		o.ObjectIDs = append(o.ObjectIDs, one.id)
 	}
 }
 
