@@ -84,7 +84,7 @@ func (c *command) judge(m *Mutation, o *Observation, q *Observe) (Trigger, Facts
 	if taken != "" {
 		o.Seen, o.Reason = SeenRetry, taken
 	}
-	if o.Seen == SeenDuplicate && len(slices.Compact(slices.Sorted(slices.Values(o.Objects)))) != len(o.Objects) {
+	if o.Seen == SeenDuplicate && o.namesTwice() {
 		// What is newer is undone, and the one that is kept must not be among it.
 		o.Seen, o.Reason = SeenRetry, "an object is named twice"
 	}
@@ -120,6 +120,11 @@ func (c *command) judge(m *Mutation, o *Observation, q *Observe) (Trigger, Facts
 	o.Reason = join(o.Reason, fmt.Sprintf("unknown observation %q", o.Seen))
 	o.Seen = SeenRetry
 	return OnRetry, known, nil
+}
+
+// namesTwice reports whether one object is listed twice.
+func (o *Observation) namesTwice() bool {
+	return len(slices.Compact(slices.Sorted(slices.Values(o.Objects)))) != len(o.Objects)
 }
 
 // join adds a reason to what the reconciler said.

@@ -62,7 +62,11 @@ func (c *command) oweNewer(m *Mutation, o *Observation, list []Owed, mv move) er
 		return invalid("the obligations of %s are not about the newer objects", m.ID)
 	}
 	for i := range list {
-		if err := c.owe(m, &list[i], list[i].Auto, mv); err != nil {
+		key, err := UndoKey(m, list[i].Object)
+		if err == nil && !slices.Contains(m.Obligations, key) {
+			err = c.owe(m, &list[i], list[i].Auto, mv)
+		}
+		if err != nil {
 			return err
 		}
 	}

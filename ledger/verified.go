@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"keep-proxy/internal/verdict"
@@ -52,6 +53,9 @@ type Verified struct {
 	// Reason and Evidence are readable and free of secrets.
 	Reason   string
 	Evidence string
+	// Objects are set where the effect is there more than once, oldest first. Owed is the undoing of the newer ones.
+	Objects []string
+	Owed    []Owed
 }
 
 // Verified records what the world said before a replay, and reports whether the stored result may be given:
@@ -61,6 +65,8 @@ type Verified struct {
 //  3. With strict it may not, and the run is over. That is a definite failure, unless the world said nothing.
 //  4. With human a person is asked where the world disagrees. Run and item wait, unless they are over or wait
 //     already. Else it is as with strict.
+//
+// Where the effect is there more than once, a person is asked about that in each of these cases but the first.
 //
 // A record that isn't applied any more is ErrNotAllowed.
 func (l *Ledger) Verified(ctx context.Context, v Verified) (replay bool, m *Mutation, err error) {
@@ -95,6 +101,11 @@ func (c *command) verified(v *Verified) (bool, *Mutation, error) {
 		why = "whether the world still agrees with the stored result can't be told: " + v.Reason
 	}
 	mv := c.at(ActorProxy, why)
+	if said == SaidDisagrees && len(v.Objects) > 1 {
+		if err := c.openDuplicate(m, v, mv); err != nil {
+			return false, nil, err
+		}
+	}
 	asks := v.Mode == VerifyHuman && said == SaidDisagrees
 	if asks {
 		m.escalate(EscalationVerify, mv)
@@ -111,6 +122,32 @@ func (c *command) verified(v *Verified) (bool, *Mutation, error) {
 		}
 	}
 	return false, m, c.endUnverified(m, v.Run, said, asks, why)
+}
+
+// openDuplicate tells a person of objects that are there too often, once, and owes the undoing of the newer ones. They
+// wait for a person, whatever the rule says: they came after the mutation was known to be applied.
+func (c *command) openDuplicate(m *Mutation, v *Verified, mv move) error {
+	o := &Observation{Objects: v.Objects}
+	told := true
+	for _, object := range v.Objects {
+		owner, err := c.EvidenceOf(m.Connector, m.Account, object)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		told = told && err == nil && owner == m.Key
+	}
+	taken, err := c.evidenceTaken(m, o)
+	if err != nil || told || taken != "" || o.namesTwice() {
+		return err
+	}
+	if err := c.tie(m, o); err != nil {
+		return err
+	}
+	m.escalate(EscalationDuplicate, mv)
+	for i := range v.Owed {
+		v.Owed[i].Auto = false
+	}
+	return c.oweNewer(m, o, v.Owed, mv)
 }
 
 // endUnverified ends the run that was refused a replay.

@@ -198,3 +198,81 @@ func TestAQuestionAboutAnItemOutlivesTheEndOfItsRun(t *testing.T) {
 		t.Errorf("the item is %+v", i)
 	}
 }
+
+// twice says that the world has several objects, the oldest first, and plans the undoing of the newer ones, which the
+// rule would send by itself.
+func twice(mode ledger.VerifyMode, names ...string) ledger.Verified {
+	var planned ledger.Observe
+	owing(names[1:]...)(&planned)
+	for i := range planned.Owed {
+		planned.Owed[i].Auto = true
+	}
+	return ledger.Verified{Key: key("a"), Mode: mode, Said: ledger.SaidDisagrees, Reason: "there are several", Objects: names, Owed: planned.Owed}
+}
+
+// What is there twice before a replay is told once, and taken back once a person says so.
+func TestWhatIsThereTwiceBeforeAReplayIsOwed(t *testing.T) {
+	t.Parallel()
+	for mode, questions := range map[ledger.VerifyMode][]string{
+		ledger.VerifyOff: nil, ledger.VerifyWarn: {ledger.EscalationDuplicate}, ledger.VerifyStrict: {ledger.EscalationDuplicate},
+		ledger.VerifyHuman: {ledger.EscalationDuplicate, ledger.EscalationVerify},
+	} {
+		w := newWorld(t)
+		w.applied("a")
+		for range 2 {
+			_, _, err := w.Verified(t.Context(), twice(mode, "o1", "o2"))
+			w.ok(err)
+		}
+		w.questions("a", questions...)
+		owed := w.mutation("a").Obligations
+		if want := min(1, len(questions)); len(owed) != want {
+			t.Fatalf("%s: it owes %v, want %d", mode, owed, want)
+		}
+		if len(owed) == 0 {
+			continue
+		}
+		if m := w.byKey(owed[0]); m.Queued() || m.Undo.Auto || m.Undo.Object != "o2" {
+			t.Errorf("%s: it is queued %v, by itself %v, to undo %s", mode, m.Queued(), m.Undo.Auto, m.Undo.Object)
+		}
+		w.pass(ledger.DefaultSettle)
+		if m, d, err := w.undo(w.byKey(owed[0])); err != nil || d == nil || m.State != ledger.InFlight {
+			t.Errorf("%s: a person has it undone: %v", mode, err)
+		}
+	}
+}
+
+// Another object that comes later is told of, and owed, without what was told before.
+func TestAnotherObjectBeforeALaterReplayIsOwed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a")
+	w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2"), owing("o2"))
+	w.decide("a", ledger.OnAcknowledge)
+	for _, names := range [][]string{{"o1", "o2"}, {"o1", "o1"}} {
+		_, _, err := w.Verified(t.Context(), twice(ledger.VerifyWarn, names...))
+		w.ok(err)
+		w.questions("a")
+	}
+	_, _, err := w.Verified(t.Context(), twice(ledger.VerifyWarn, "o1", "o2", "o3"))
+	w.ok(err)
+	w.questions("a", ledger.EscalationDuplicate)
+	owed := w.mutation("a").Obligations
+	if len(owed) != 2 || w.byKey(owed[1]).Undo.Object != "o3" {
+		t.Errorf("it owes %v", owed)
+	}
+}
+
+// What is another mutation's evidence is never owed.
+func TestAnothersObjectBeforeAReplayIsNotOwed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("b")
+	w.see("b", ledger.SeenApplied, objects("o2"))
+	w.applied("a")
+	_, _, err := w.Verified(t.Context(), twice(ledger.VerifyWarn, "o1", "o2"))
+	w.ok(err)
+	w.questions("a")
+	if owed := w.mutation("a").Obligations; len(owed) > 0 {
+		t.Errorf("it owes %v", owed)
+	}
+}

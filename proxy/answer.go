@@ -250,14 +250,13 @@ func (p *Proxy) verified(ctx context.Context, x *exchange, w *work, c ledger.Cla
 		limit = verifyTime
 	}
 	asking, cancel := context.WithTimeout(ctx, limit)
-	said, reason, evidence := p.config.Inliner.Verify(asking, m)
+	v := p.config.Inliner.Verify(asking, m)
 	cancel()
-	if said == ledger.SaidAgrees {
+	if v.Said == ledger.SaidAgrees {
 		return nil
 	}
-	replay, now, err := p.ledger.Verified(ctx, ledger.Verified{
-		Key: m.Key, Run: x.caller.run, Mode: mode, Said: said, Reason: reason, Evidence: evidence,
-	})
+	v.Key, v.Run, v.Mode = m.Key, x.caller.run, mode
+	replay, now, err := p.ledger.Verified(ctx, v)
 	switch {
 	case err != nil:
 		return &reply{refusal: ledgerRefusal(err)}
@@ -265,20 +264,24 @@ func (p *Proxy) verified(ctx context.Context, x *exchange, w *work, c ledger.Cla
 		return nil
 	}
 	p.cutStopped()
-	return &reply{refusal: unverified(now, said, reason, x.caller), mutation: now, decision: ledger.DecideRefused, runRefused: x.caller.managed()}
+	return &reply{refusal: unverified(now, &v, x.caller), mutation: now, decision: ledger.DecideRefused, runRefused: x.caller.managed()}
 }
 
 // unverified says why the stored result isn't given.
-func unverified(m *ledger.Mutation, said ledger.Said, reason string, c caller) *refusal {
-	f := refuse(problemVerifyFailed, quoted(m.Target)+" was applied before, but the API no longer shows it ("+reason+
+func unverified(m *ledger.Mutation, v *ledger.Verified, c caller) *refusal {
+	shows := "no longer shows it"
+	if len(v.Objects) > 1 {
+		shows = "shows it more than once"
+	}
+	f := refuse(problemVerifyFailed, quoted(m.Target)+" was applied before, but the API "+shows+" ("+v.Reason+
 		"); nothing was sent, and the stored answer is not given. Look at keep-proxy mutations show "+m.ID+".")
-	if said != ledger.SaidDisagrees {
+	if v.Said != ledger.SaidDisagrees {
 		f.class = verdict.Transient
 		again := "Ask again"
 		if c.managed() {
 			again = "Start the run again"
 		}
-		f.detail = "Whether " + quoted(m.Target) + ", which was applied before, is still there can't be told (" + reason +
+		f.detail = "Whether " + quoted(m.Target) + ", which was applied before, is still there can't be told (" + v.Reason +
 			"); nothing was sent, and the stored answer is not given. " + again + " later."
 	}
 	if m.Escalated() {

@@ -167,8 +167,8 @@ func (f *fakeInliner) Inline(ctx context.Context, m *ledger.Mutation) (*ledger.M
 }
 
 func (*fakeInliner) NextTry(*ledger.Mutation) time.Time { return time.Now().Add(time.Hour) }
-func (*fakeInliner) Verify(context.Context, *ledger.Mutation) (ledger.Said, string, string) {
-	return ledger.SaidNothing, "nobody was asked", ""
+func (*fakeInliner) Verify(context.Context, *ledger.Mutation) ledger.Verified {
+	return ledger.Verified{Said: ledger.SaidNothing, Reason: "nobody was asked"}
 }
 func (*fakeInliner) Kick() {}
 

@@ -72,8 +72,8 @@ func (r *run) plain(method, path, fields string, length int) string {
 // gone is what an API says that no longer shows what it did.
 type goneInliner struct{ fakeInliner }
 
-func (*goneInliner) Verify(context.Context, *ledger.Mutation) (said ledger.Said, reason, evidence string) {
-	return ledger.SaidDisagrees, "it isn't there", ""
+func (*goneInliner) Verify(context.Context, *ledger.Mutation) ledger.Verified {
+	return ledger.Verified{Said: ledger.SaidDisagrees, Reason: "it isn't there"}
 }
 
 // turning does something while a request waits for its turn.

@@ -35,7 +35,7 @@ type Inliner interface {
 	// unknown.
 	NextTry(m *ledger.Mutation) time.Time
 	// Verify asks whether the effect of an applied mutation is still there.
-	Verify(ctx context.Context, m *ledger.Mutation) (said ledger.Said, reason, evidence string)
+	Verify(ctx context.Context, m *ledger.Mutation) ledger.Verified
 	// Kick wakes the runner.
 	Kick()
 }

@@ -115,8 +115,8 @@ func TestVerifyingTakesNoCachesWordForSeveral(t *testing.T) {
 		m := w.ended(w.claim("a"), ledger.VerdictApplied)
 		w.clock.Advance(time.Hour)
 		w.api.script(aged(age, severalAlike))
-		if said, why, _ := w.r.Verify(t.Context(), m); said != want {
-			t.Errorf("Age %q: %s (%s), want %s", age, said, why, want)
+		if v := w.r.Verify(t.Context(), m); v.Said != want {
+			t.Errorf("Age %q: %s (%s), want %s", age, v.Said, v.Reason, want)
 		}
 	}
 }
@@ -132,8 +132,8 @@ func TestVerifyingTakesNoCachesWord(t *testing.T) {
 		m = w.wants(m, ledger.Applied, "")
 		w.clock.Advance(time.Hour)
 		w.api.script(aged(age, func(http.ResponseWriter, *http.Request) bool { return false }))
-		if said, why, _ := w.r.Verify(t.Context(), m); said != want {
-			t.Errorf("Age %q: %s (%s), want %s", age, said, why, want)
+		if v := w.r.Verify(t.Context(), m); v.Said != want {
+			t.Errorf("Age %q: %s (%s), want %s", age, v.Said, v.Reason, want)
 		}
 	}
 }

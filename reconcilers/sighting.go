@@ -36,12 +36,14 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 		// The runner is being stopped: that says nothing about the API.
 		return outcome{seen: "stopped", moved: ledger.Moved{Mutation: t.mutation}}
 	}
+	owed := t.owed(&s)
 	out := outcome{seen: string(s.seen), reason: shorten(t.secrets.Text(s.reason))}
 	// What was seen is recorded even if the caller has gone.
 	ctx = context.WithoutCancel(ctx)
 	command := ledger.Observe{
 		Key: t.mutation.Key, Version: t.mutation.Version, AbsenceIsProof: s.proof, Reached: s.reached, Inline: t.inline,
 		NextTryAt: r.after(t.mutation, t.at, s), RetryAfter: s.notBefore, Ran: ran(t.mutation, t.at, r.ledger.Process()),
+		Owed: owed,
 		Observation: ledger.Observation{
 			At: t.at, Strategy: t.name(), Seen: s.seen, Reason: out.reason, Evidence: t.secrets.Text(s.evidence),
 			Objects: s.objects, Strong: s.strong,
@@ -49,13 +51,6 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 	}
 	if op := t.operation; op != nil {
 		command.Caution = cautionOf(op)
-	}
-	if s.seen == ledger.SeenDuplicate && s.strong {
-		var err error
-		if command.Owed, err = r.owed(t, s.objects); err != nil {
-			// A person is told of the duplicates, and why nothing undoes them.
-			command.Observation.Reason = shorten(t.secrets.Text(s.reason + "; how to undo the newer ones can't be told: " + err.Error()))
-		}
 	}
 	if s.result != nil {
 		shown := dispatch.InMemory(s.result.Body)

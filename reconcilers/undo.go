@@ -53,20 +53,21 @@ func (r *Reconciler) addressUndo(ctx context.Context, t *try) error {
 	return nil
 }
 
-// owed plans the undoing of each object but the oldest; none where the rule knows no way.
-func (*Reconciler) owed(t *try, objects []string) ([]ledger.Owed, error) {
-	if t.operation.Undo == nil || len(objects) < 2 {
-		return nil, nil
+// owed plans the undoing of each object but the oldest. Where the rule knows no way there is none. A person is told of
+// the objects, and why nothing undoes them.
+func (t *try) owed(s *sighting) (list []ledger.Owed) {
+	if s.seen != ledger.SeenDuplicate || !s.strong || t.operation.Undo == nil || len(s.objects) < 2 {
+		return nil
 	}
-	var list []ledger.Owed
-	for _, object := range objects[1:] {
+	for _, object := range s.objects[1:] {
 		one, err := t.plan(object)
 		if err != nil {
-			return nil, err
+			s.reason += "; how to undo the newer ones can't be told: " + err.Error()
+			return nil
 		}
 		list = append(list, one)
 	}
-	return list, nil
+	return list
 }
 
 // PlanUndo is the obligation to take back an object that the mutation made, by the record's pinned

@@ -11,29 +11,31 @@ import (
 // is still there. It changes nothing. It disagrees only on proof. That is several objects of a
 // strong tie, or an absence that the rule takes as proof. The absence counts once settle of every
 // sending is over. Whatever else is seen, or goes wrong, says nothing.
-func (r *Reconciler) Verify(ctx context.Context, m *ledger.Mutation) (said ledger.Said, reason, evidence string) {
+//
+// Of several objects it plans the undoing of the newer ones. Key, run and mode are left to the caller.
+func (r *Reconciler) Verify(ctx context.Context, m *ledger.Mutation) (v ledger.Verified) {
 	t := &try{mutation: m, at: r.now(), verifies: true}
-	said = ledger.SaidNothing
+	v.Said = ledger.SaidNothing
 	defer func() {
 		if p := recover(); p != nil {
-			said, reason, evidence = ledger.SaidNothing, t.broken(p), ""
+			v = ledger.Verified{Said: ledger.SaidNothing, Reason: t.broken(p)}
 		}
-		r.report(t, outcome{seen: string(said), reason: reason, moved: ledger.Moved{Mutation: m}})
+		r.report(t, outcome{seen: string(v.Said), reason: v.Reason, moved: ledger.Moved{Mutation: m}})
 	}()
 	s, err := r.prepare(ctx, t)
 	if err == nil {
 		s = r.askOnce(ctx, t)
 	}
-	reason, evidence = shorten(t.secrets.Text(s.reason)), t.secrets.Text(s.evidence)
 	switch {
 	case s.seen == ledger.SeenApplied, s.seen == ledger.SeenDuplicate && !s.strong:
-		said = ledger.SaidAgrees
+		v.Said = ledger.SaidAgrees
 	case s.seen == ledger.SeenDuplicate:
-		said = ledger.SaidDisagrees
+		v.Said, v.Owed, v.Objects = ledger.SaidDisagrees, t.owed(&s), s.objects
 	case s.seen == ledger.SeenAbsent && s.proof && r.settled(t):
-		said = ledger.SaidDisagrees
+		v.Said = ledger.SaidDisagrees
 	}
-	return said, reason, evidence
+	v.Reason, v.Evidence = shorten(t.secrets.Text(s.reason)), t.secrets.Text(s.evidence)
+	return v
 }
 
 // settled reports whether no sending could take effect any more when the asking began. Both the

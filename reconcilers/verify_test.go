@@ -28,13 +28,13 @@ func TestVerifyingDisagreesOnlyAfterSettle(t *testing.T) {
 		want  ledger.Said
 	}{{0, ledger.SaidNothing}, {4 * time.Minute, ledger.SaidNothing}, {2 * time.Minute, ledger.SaidDisagrees}} {
 		w.clock.Advance(c.after)
-		if said, why, _ := w.r.Verify(t.Context(), m); said != c.want {
-			t.Errorf("%v later: %s (%s), want %s", c.after, said, why, c.want)
+		if v := w.r.Verify(t.Context(), m); v.Said != c.want {
+			t.Errorf("%v later: %s (%s), want %s", c.after, v.Said, v.Reason, c.want)
 		}
 	}
 	w.api.commit("a", m.Marker, m.VendorKey)
-	if said, why, _ := w.r.Verify(t.Context(), m); said != ledger.SaidAgrees {
-		t.Errorf("with the thing there: %s (%s)", said, why)
+	if v := w.r.Verify(t.Context(), m); v.Said != ledger.SaidAgrees {
+		t.Errorf("with the thing there: %s (%s)", v.Said, v.Reason)
 	}
 }
 
@@ -61,8 +61,8 @@ func TestVerifyingAsksAProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.clock.Advance(c.after)
-		if said, why, _ := w.r.Verify(t.Context(), out.Mutation); said != c.want {
-			t.Errorf("%s, %v later: %s (%s), want %s", c.answer, c.after, said, why, c.want)
+		if v := w.r.Verify(t.Context(), out.Mutation); v.Said != c.want {
+			t.Errorf("%s, %v later: %s (%s), want %s", c.answer, c.after, v.Said, v.Reason, c.want)
 		}
 	}
 }
@@ -75,8 +75,42 @@ func TestVerifyingFindsOurOwnEvidence(t *testing.T) {
 	w.api.commit("a", m.Marker, m.VendorKey)
 	w.after(time.Minute)
 	m = w.wants(m, ledger.Applied, "")
-	if said, why, _ := w.r.Verify(t.Context(), m); said != ledger.SaidAgrees {
-		t.Errorf("%s (%s)", said, why)
+	if v := w.r.Verify(t.Context(), m); v.Said != ledger.SaidAgrees {
+		t.Errorf("%s (%s)", v.Said, v.Reason)
+	}
+}
+
+// Of one object nothing is owed, of two the newer one.
+func TestVerifyingPlansTheUndoingOfTheNewerObjects(t *testing.T) {
+	t.Parallel()
+	timed := strings.Replace(viaProbe, "tie: marker", "tie: marker\n          created: timestamp(found.at)", 1)
+	undone := timed + "    compensate: {auto: true, delete: \"/things/{object}\"}\n"
+	untold := timed + "    compensate: {auto: true, delete: \"/things/{json.lost}/{object}\"}\n"
+	for name, tc := range map[string]struct {
+		rule         string
+		things, owed int
+		want         ledger.Said
+		reason       string
+	}{
+		"none":                            {undone, 0, 0, ledger.SaidNothing, ""},
+		"one":                             {undone, 1, 0, ledger.SaidAgrees, ""},
+		"two":                             {undone, 2, 1, ledger.SaidDisagrees, ""},
+		"two that no rule undoes":         {timed, 2, 0, ledger.SaidDisagrees, ""},
+		"two whose undoing can't be told": {untold, 2, 0, ledger.SaidDisagrees, "how to undo the newer ones can't be told"},
+	} {
+		w := newWorld(t, tc.rule)
+		m := w.ended(w.claim("a"), ledger.VerdictApplied)
+		for range tc.things {
+			w.api.commit("a", m.Marker, "")
+			w.clock.Advance(time.Second)
+		}
+		v := w.r.Verify(t.Context(), m)
+		if v.Said != tc.want || len(v.Owed) != tc.owed || (len(v.Objects) == 2) != (tc.things == 2) || !strings.Contains(v.Reason, tc.reason) {
+			t.Errorf("%s: %+v", name, v)
+		}
+		if tc.owed > 0 && v.Owed[0].Object != "t2" {
+			t.Errorf("%s: %s is owed", name, v.Owed[0].Object)
+		}
 	}
 }
 
@@ -92,8 +126,8 @@ func TestAChangedObjectIsThereButIsNotTakenForOurs(t *testing.T) {
 	if o := last(w.read(m)); o.Seen != ledger.SeenRetry || !strings.Contains(o.Reason, "json.amount") {
 		t.Errorf("seen %s (%s)", o.Seen, o.Reason)
 	}
-	if said, why, _ := w.r.Verify(t.Context(), w.read(m)); said != ledger.SaidAgrees {
-		t.Errorf("%s (%s)", said, why)
+	if v := w.r.Verify(t.Context(), w.read(m)); v.Said != ledger.SaidAgrees {
+		t.Errorf("%s (%s)", v.Said, v.Reason)
 	}
 }
 
@@ -106,11 +140,11 @@ func TestVerifyingHeedsTheSettingsOfNow(t *testing.T) {
 	w.user = []rules.Settings{{Connector: "things", Overrides: map[string]rules.Override{m.Operation: {Settle: &longer}}}}
 	w.start()
 	w.clock.Advance(30 * time.Minute)
-	if said, why, _ := w.r.Verify(t.Context(), m); said != ledger.SaidNothing {
-		t.Errorf("before settle is over: %s (%s)", said, why)
+	if v := w.r.Verify(t.Context(), m); v.Said != ledger.SaidNothing {
+		t.Errorf("before settle is over: %s (%s)", v.Said, v.Reason)
 	}
 	w.clock.Advance(longer)
-	if said, why, _ := w.r.Verify(t.Context(), m); said != ledger.SaidDisagrees {
-		t.Errorf("after it: %s (%s)", said, why)
+	if v := w.r.Verify(t.Context(), m); v.Said != ledger.SaidDisagrees {
+		t.Errorf("after it: %s (%s)", v.Said, v.Reason)
 	}
 }
