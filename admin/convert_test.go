@@ -120,7 +120,9 @@ func TestMembersAreTakenFromRecords(t *testing.T) {
 		to, from any
 		byHand   []string
 	}{
-		{wire.Mutation{}, ledger.Mutation{}, []string{"Events", "EventsLeftOut", "Actions"}},
+		{wire.Mutation{}, ledger.Mutation{}, []string{
+			"Events", "EventsLeftOut", "Actions", "CanVerify", "CannotVerify", "ManualCheck", "Blocks", "ResumeHint",
+		}},
 		{wire.Dispatch{}, ledger.Dispatch{}, nil},
 		{wire.Observation{}, ledger.Observation{}, nil},
 		{wire.EscalationRef{}, ledger.Escalation{}, nil},

@@ -41,7 +41,7 @@ func (s *Server) escalation(ctx context.Context, m *ledger.Mutation) (wire.Escal
 	if err != nil {
 		return wire.Escalation{}, err
 	}
-	check, asked := s.manualCheck(ctx, m), m.Escalation
+	check, asked := s.ManualCheck(ctx, m), m.Escalation
 	out := as[wire.Escalation](m)
 	out.ID, out.Mutation, out.Kind, out.OpenedAt, out.Asked = asked.ID, m.ID, asked.Kind, asked.OpenedAt, asked.Why
 	out.Waits = wire.Duration(s.config.Now().Wall.Sub(asked.OpenedAt).Round(time.Second))
@@ -75,9 +75,9 @@ func (s *Server) resumeHint(ctx context.Context, run string) (string, error) {
 	return hint, err
 }
 
-// manualCheck asks the rules. Where they can't say, the person is told so: a question without an
+// ManualCheck asks the rules. Where they can't say, the person is told so: a question without an
 // answer is better than none.
-func (s *Server) manualCheck(ctx context.Context, m *ledger.Mutation) ManualCheck {
+func (s *Server) ManualCheck(ctx context.Context, m *ledger.Mutation) ManualCheck {
 	check, err := s.config.Explainer.ManualCheck(ctx, m)
 	if err != nil {
 		s.config.Log.Error().Err(err).Str("mutation", m.ID).Msg("admin: no manual check")
@@ -95,15 +95,9 @@ func (s *Server) manualCheck(ctx context.Context, m *ledger.Mutation) ManualChec
 
 // blocksOf says what m stops; nil if nothing.
 func blocksOf(m *ledger.Mutation) *wire.Blocks {
-	if !m.Unresolved() {
+	scope, name := m.Blocks()
+	if scope == "" {
 		return nil
 	}
-	switch scope := scopeOf(m.Policy.BlockScope); scope {
-	case ledger.BlockItem:
-		return &wire.Blocks{Scope: string(scope), Name: m.Workflow + "/" + m.Item}
-	case ledger.BlockMutation:
-		return &wire.Blocks{Scope: string(scope), Name: m.ID}
-	default:
-		return &wire.Blocks{Scope: string(ledger.BlockWorkflow), Name: m.Workflow}
-	}
+	return &wire.Blocks{Scope: string(scope), Name: name}
 }

@@ -121,8 +121,17 @@ func TestEscalationsOfAnAPIThatWasAsked(t *testing.T) {
 	if !got.CanVerify || got.CannotVerify != "" || len(got.Observations) != 1 {
 		t.Errorf("can_verify %t %q, observations %+v", got.CanVerify, got.CannotVerify, got.Observations)
 	}
-	if got.Blocks == nil || *got.Blocks != (wire.Blocks{Scope: "item", Name: "billing/order-1"}) {
+	blocks := wire.Blocks{Scope: "item", Name: "billing/order-1"}
+	if got.Blocks == nil || *got.Blocks != blocks {
 		t.Errorf("blocks %+v", got.Blocks)
+	}
+	shown, err := w.client.Mutation(t.Context(), m.ID)
+	if err != nil || shown.CanVerify == nil || !*shown.CanVerify || shown.ManualCheck != got.ManualCheck || shown.Blocks == nil || *shown.Blocks != blocks {
+		t.Errorf("the mutation shows %+v, %v", shown, err)
+	}
+	status, err := w.client.Status(t.Context())
+	if err != nil || len(status.Stopped) != 1 || status.Stopped[0].Reason != "the listing is complete without it" {
+		t.Errorf("status %+v, %v", status, err)
 	}
 }
 
@@ -147,7 +156,7 @@ func TestStatus(t *testing.T) {
 	want := wire.Status{
 		Mode:     serves,
 		LedgerID: w.store.ID(), Healthy: true, Unknown: 1, Escalated: 1, Since: at,
-		Stopped: []wire.Stopped{{Blocks: wire.Blocks{Scope: "workflow", Name: "billing"}, Mutation: m.ID, State: "indeterminate", Since: at}},
+		Stopped: []wire.Stopped{{Blocks: wire.Blocks{Scope: "workflow", Name: "billing"}, Mutation: m.ID, State: "indeterminate", Since: at, Reason: m.Reason}},
 	}
 	if diff := different(got, want); diff != "" {
 		t.Error(diff)

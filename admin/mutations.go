@@ -69,8 +69,14 @@ func (s *Server) shown(ctx context.Context, m *ledger.Mutation) (*wire.Mutation,
 		return nil, err
 	}
 	out.Events, out.EventsLeftOut = each(events, as[wire.Event, ledger.Event]), leftOut
-	out.Actions = s.actions(m)
-	return &out, nil
+	if out.Actions = s.actions(m); len(out.Actions) == 0 {
+		return &out, nil
+	}
+	check := s.ManualCheck(ctx, m)
+	out.CanVerify, out.CannotVerify, out.ManualCheck = &m.Policy.Reconciler, check.CannotVerify, check.Text
+	out.Blocks = blocksOf(m)
+	out.ResumeHint, err = s.resumeHint(ctx, m.Run)
+	return &out, err
 }
 
 // historyOf is what happened to a record, and how many events are left out of the middle. It begins

@@ -29,7 +29,9 @@ func showStatus(s *Server, r *http.Request) (*wire.Status, error) {
 		out.Unknown++
 		earliest(unknownSince(m))
 		if b := blocksOf(m); b != nil {
-			out.Stopped = append(out.Stopped, wire.Stopped{Blocks: *b, Mutation: m.ID, State: string(m.State), Since: unknownSince(m)})
+			out.Stopped = append(out.Stopped, wire.Stopped{
+				Blocks: *b, Mutation: m.ID, State: string(m.State), Since: unknownSince(m), Reason: m.LastReason(),
+			})
 		}
 	}, func(m *ledger.Mutation) {
 		out.Escalated++

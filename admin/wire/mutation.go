@@ -62,6 +62,14 @@ type Mutation struct {
 	Events        []Event  `json:"events,omitzero"`
 	EventsLeftOut int      `json:"events_left_out,omitzero"`
 	Actions       []Action `json:"actions,omitzero"`
+	// CanVerify and what follows help to decide; they are there with Actions. CanVerify says whether keep-proxy can ask
+	// the API, CannotVerify why not. ManualCheck says how a person finds out, with values filled in.
+	CanVerify    *bool  `json:"can_verify,omitzero"`
+	CannotVerify string `json:"cannot_verify,omitzero"`
+	ManualCheck  string `json:"manual_check,omitzero"`
+	// Blocks is what stands still meanwhile, ResumeHint how the work is started again.
+	Blocks     *Blocks `json:"blocks,omitzero"`
+	ResumeHint string  `json:"resume_hint,omitzero"`
 }
 
 // Verification is the last time at which the world did not agree with a stored result.

@@ -71,6 +71,8 @@ type Stopped struct {
 	Mutation string    `json:"mutation"`
 	State    string    `json:"state"`
 	Since    time.Time `json:"since"`
+	// Reason is why the last try told nothing, or, before any, why the outcome is unknown.
+	Reason string `json:"reason,omitzero"`
 }
 
 // Modes of a proxy.

@@ -52,14 +52,10 @@ func stateWord(m *wire.Mutation) string {
 }
 
 func newMutationsShow() *cobra.Command {
-	var asked *wire.Escalation
 	cmd := &cobra.Command{Use: "show ID", Short: "Show a mutation with its sendings, evidence and history", Args: cobra.ExactArgs(1)}
-	return asking(cmd, func(ctx context.Context, c *connection, args []string) (m *wire.Mutation, err error) {
-		if m, err = c.Mutation(ctx, args[0]); err == nil && !asJSON(cmd) {
-			asked, err = askedAbout(ctx, c, m)
-		}
-		return m, err
-	}, func(p *page, m *wire.Mutation) { showMutation(p, m, asked) })
+	return asking(cmd, func(ctx context.Context, c *connection, args []string) (*wire.Mutation, error) {
+		return c.Mutation(ctx, args[0])
+	}, showMutation)
 }
 
 // askedAbout is the open question about a mutation, nil for none.
@@ -76,8 +72,8 @@ func askedAbout(ctx context.Context, c *connection, m *wire.Mutation) (*wire.Esc
 	return nil, nil
 }
 
-// showMutation shows a mutation with what is asked about it; asked is nil for nothing.
-func showMutation(p *page, m *wire.Mutation, asked *wire.Escalation) {
+// showMutation shows a mutation with what is asked about it.
+func showMutation(p *page, m *wire.Mutation) {
 	undoes := ""
 	if m.Undo != nil {
 		undoes = m.Undo.Object + " of " + m.Undo.Mutation
@@ -122,17 +118,49 @@ func showMutation(p *page, m *wire.Mutation, asked *wire.Escalation) {
 		// The decisions on it are about leaving it.
 		p.sayf("\nIt is owed, and sent once you say so: %s %s --reason TEXT", p.on("keep-proxy obligations run"), m.ID)
 	}
+	showCheck(p, m)
 	if len(m.Actions) == 0 {
 		return
-	}
-	if asked != nil {
-		p.sayf("")
-		p.facts("asked because", asked.Asked, "check yourself", asked.ManualCheck, "start again", asked.ResumeHint)
 	}
 	p.sayf("\nA person may decide (%s %s …):", p.on("keep-proxy resolve"), m.ID)
 	for _, a := range m.Actions {
 		p.sayf("  %s\n      %s", actionFlag(a), p.on(printable(a.Consequence)))
 	}
+}
+
+// showCheck shows what helps to decide, if something is to be decided.
+func showCheck(p *page, m *wire.Mutation) {
+	if m.CanVerify == nil {
+		return
+	}
+	asked := ""
+	if e := m.Escalation; e != nil && e.ClosedAt.IsZero() {
+		asked = e.Why
+	}
+	p.sayf("")
+	p.facts(
+		"blocks", blocksWords(m.Blocks),
+		"asked because", asked,
+		"can be asked", verifyWords(*m.CanVerify, m.CannotVerify),
+		"check yourself", m.ManualCheck,
+		"start again", m.ResumeHint,
+	)
+}
+
+// blocksWords says what stands still, nothing for nothing.
+func blocksWords(b *wire.Blocks) string {
+	if b == nil {
+		return ""
+	}
+	return b.Scope + " " + b.Name + " stands still"
+}
+
+// verifyWords says whether keep-proxy can ask the API.
+func verifyWords(can bool, why string) string {
+	if can {
+		return "yes"
+	}
+	return "no: " + why
 }
 
 // showDiff shows how the refused payload differed, nothing for none.
@@ -209,13 +237,6 @@ func showEvents(p *page, m *wire.Mutation) {
 // showEscalation shows an open question with all that a person needs to answer it.
 func showEscalation(p *page, e wire.Escalation) {
 	p.sayf("── %s ──", printable(e.Attempted))
-	blocks, canVerify := "", ""
-	if e.Blocks != nil {
-		blocks = e.Blocks.Scope + " " + e.Blocks.Name + " stands still"
-	}
-	if !e.CanVerify {
-		canVerify = "no: " + e.CannotVerify
-	}
 	why := "why unknown"
 	switch e.State {
 	case "applied", "failed", "skipped":
@@ -227,11 +248,11 @@ func showEscalation(p *page, e wire.Escalation) {
 		"account", e.Account,
 		"work", e.Workflow+" / "+e.Item+" / attempt "+strconv.Itoa(e.Attempt),
 		"waiting", time.Duration(e.Waits).String(),
-		"blocks", blocks,
+		"blocks", blocksWords(e.Blocks),
 		"asked because", e.Asked,
 		why, e.WhyUnknown,
 		"looked up", e.Probed,
-		"can be asked", canVerify,
+		"can be asked", verifyWords(e.CanVerify, e.CannotVerify),
 		"check yourself", e.ManualCheck,
 		"start again", e.ResumeHint,
 	)

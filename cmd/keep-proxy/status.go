@@ -111,8 +111,8 @@ func showStatus(p *page, s *wire.Status, now time.Time) {
 		"since", since,
 	)
 	showGaps(p, s.Gaps)
-	section(p, "Stopped", "SCOPE\tNAME\tMUTATION\tSTATE\tFOR", s.Stopped, func(stop wire.Stopped) []string {
-		return []string{stop.Scope, clip(stop.Name, 50), stop.Mutation, stop.State, ago(now, stop.Since)}
+	section(p, "Stopped", "SCOPE\tNAME\tMUTATION\tSTATE\tFOR\tLAST REASON", s.Stopped, func(stop wire.Stopped) []string {
+		return []string{stop.Scope, clip(stop.Name, 50), stop.Mutation, stop.State, ago(now, stop.Since), clip(stop.Reason, 120)}
 	})
 	late := slices.DeleteFunc(slices.Clone(s.Destinations), func(d wire.Destination) bool { return d.Waiting+d.Dropped == 0 && d.Error == "" })
 	section(p, "Not notified", "DESTINATION\tWAITING\tDROPPED\tTRIES\tFOR\tERROR", late, func(d wire.Destination) []string {

@@ -284,12 +284,12 @@ func (f *resolveFlags) about(cmd *cobra.Command, id string) error {
 		if err != nil {
 			return err
 		}
+		if asJSON(cmd) || !isTerminal(cmd.InOrStdin()) || !isTerminal(cmd.OutOrStdout()) {
+			return errors.Join(show(cmd, m, showMutation), undecided(m))
+		}
 		open, err := askedAbout(ctx, c, m)
 		if err != nil {
 			return err
-		}
-		if asJSON(cmd) || !isTerminal(cmd.InOrStdin()) || !isTerminal(cmd.OutOrStdout()) {
-			return errors.Join(show(cmd, m, func(p *page, m *wire.Mutation) { showMutation(p, m, open) }), undecided(m))
 		}
 		w := newWalk(cmd, c, f.actor)
 		w.reason = f.reason
@@ -318,7 +318,7 @@ func (w *walk) mutation(ctx context.Context, m *wire.Mutation, open *wire.Escala
 		open = &wire.Escalation{Mutation: m.ID, Version: m.Version, Actions: m.Actions}
 		bare := *m
 		bare.Actions = nil
-		write = func(p *page) { showMutation(p, &bare, nil) }
+		write = func(p *page) { showMutation(p, &bare) }
 	}
 	if err := w.show(write); err != nil {
 		return err

@@ -108,7 +108,7 @@ func TestWhatOthersSaidIsShownInOneLine(t *testing.T) {
 	t.Parallel()
 	const hostile = "gone\x1b[2J\u202e\nkeep-proxy: all is well"
 	var shown page
-	showMutation(&shown, &wire.Mutation{ID: "m-1", Verification: &wire.Verification{Said: "disagrees", Reason: hostile}}, nil)
+	showMutation(&shown, &wire.Mutation{ID: "m-1", Verification: &wire.Verification{Said: "disagrees", Reason: hostile}})
 	refused := &wire.Problem{Type: wire.ProblemPrefix + "item-attention", Detail: "The item waits (" + hostile + ")."}
 	for name, text := range map[string]string{
 		"the mutation":        shown.String(),
@@ -203,7 +203,7 @@ func TestTheBytesOfASendingWithoutAnEndAreNotZero(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	sendings := []wire.Dispatch{{StartedAt: at, Lost: true}, {StartedAt: at, EndedAt: at.Add(time.Second), Wire: wire.Wire{BytesWritten: 412}}, {StartedAt: at, EndedAt: at}}
 	var shown, asked page
-	showMutation(&shown, &wire.Mutation{Dispatches: sendings}, nil)
+	showMutation(&shown, &wire.Mutation{Dispatches: sendings})
 	showEscalation(&asked, wire.Escalation{Evidence: sendings})
 	for name, text := range map[string]string{"mutations show": shown.String(), "resolve": asked.String()} {
 		_, table, _ := strings.Cut(text, "Sendings:\n")
@@ -233,7 +233,7 @@ func TestWhatIsOwedIsShownWithHowItIsUndone(t *testing.T) {
 	for m, want := range map[*wire.Mutation]bool{&owed: true, &queued: false, &done: false, {ID: "m-1", State: "failed"}: false} {
 		for way, show := range map[string]func(io.Writer) error{
 			"to look": func(out io.Writer) error {
-				return showPage(out, " --config c", func(p *page) { showMutation(p, m, nil) })
+				return showPage(out, " --config c", func(p *page) { showMutation(p, m) })
 			},
 			"to decide": func(out io.Writer) error {
 				w := &walk{in: bufio.NewScanner(strings.NewReader("0")), out: out, flags: " --config c"}
