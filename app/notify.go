@@ -10,6 +10,7 @@ import (
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/config"
+	"keep-proxy/ledger"
 	"keep-proxy/notify"
 )
 
@@ -28,7 +29,11 @@ func (a *App) openNotify(context.Context) error {
 	}
 	a.notifier, err = notify.New(notify.Config{
 		Ledger: a.ledger, Path: filepath.Join(a.config.Ledger.Dir, notificationsFile), Destinations: destinations,
-		PublicURL: a.config.Admin.PublicURL, Flags: a.options.Flags,
+		PublicURL: a.config.Admin.PublicURL, Flags: a.options.Flags, StandingAfter: a.config.Notify.StandingAfter,
+		Check: func(ctx context.Context, m *ledger.Mutation) (text, cannotVerify string) {
+			check := a.admin.ManualCheck(ctx, m) // It is there before anything is told.
+			return check.Text, check.CannotVerify
+		},
 		Now: a.clock.Now, Log: a.options.Log,
 	})
 	return err

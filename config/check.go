@@ -285,6 +285,7 @@ func checkReach(r *report, p *Proxy) {
 
 // checkNotify wants each destination whole, and its name its own.
 func checkNotify(r *report, c *Config) {
+	between(r, "notify.standing_after", c.Notify.StandingAfter, 0, year)
 	first := map[string]string{}
 	name := func(key, text string) {
 		switch place := first[text]; {

@@ -32,6 +32,9 @@ type Notify struct {
 	Exec []NotifyExec `key:"exec"`
 	// Webhooks get each message by POST, signed as Standard Webhooks says. Default none.
 	Webhooks []NotifyWebhook `key:"webhooks"`
+	// StandingAfter is how long work stands still before that is told, while the API is asked in vain. 0 for never.
+	// Default 2m.
+	StandingAfter time.Duration `key:"standing_after"`
 }
 
 // NotifyExec is a command that is called.
@@ -420,6 +423,7 @@ func Default() Config {
 		},
 		Runs:           Runs{TTL: time.Hour, RetryGrace: time.Minute, RetryGraceTries: 5},
 		VerifyOnReplay: VerifyOff,
+		Notify:         Notify{StandingAfter: 2 * time.Minute},
 		Log:            Log{Level: LevelInfo, Format: FormatAuto},
 	}
 }

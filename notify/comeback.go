@@ -37,7 +37,10 @@ func (n *Notifier) introduce(ctx context.Context) error {
 	if !n.queue.introducing() {
 		return nil
 	}
-	var messages []Message
+	messages, err := n.stillStanding(ctx)
+	if err != nil {
+		return err
+	}
 	for id, number := range n.queue.Open {
 		m, err := n.record(ctx, id)
 		if err != nil {

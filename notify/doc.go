@@ -1,9 +1,10 @@
-// Package notify calls somebody when a person is asked, and when that has ended.
+// Package notify calls somebody when a person is asked, or work stands still, and when that has ended.
 //
 // Each destination, a command or a webhook, has a queue of its own in one file beside the ledger (Queue). So one that
 // can't be reached holds up no other, and a message outlives the process. Messages are made from the ledger's history.
-// An event that opened or closed an escalation becomes one message for each destination. The place up to which the
-// history was read is kept in the same file, in the same write.
+// An event that opened or closed an escalation becomes one message for each destination. What stands still is compared
+// with what was told of it. What was told, and the place up to which the history was read, are kept in the same file, in
+// the same write.
 //
 // # Failure
 //

@@ -12,6 +12,9 @@ import (
 // at once would never tell others past a message that isn't taken.
 func (n *Notifier) Last(ctx context.Context) error {
 	err := n.read(ctx)
+	if err == nil {
+		err = n.stand(ctx)
+	}
 	var all sync.WaitGroup
 	for _, d := range n.config.Destinations {
 		all.Go(func() { n.last(ctx, d) })

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"time"
 
 	"keep-proxy/internal/names"
@@ -11,6 +12,9 @@ import (
 const (
 	TypeOpened = "escalation.opened"
 	TypeClosed = "escalation.closed"
+	// TypeStandsStill and TypeGoesOn tell of work that stands still while the API is asked in vain.
+	TypeStandsStill = "standing.opened"
+	TypeGoesOn      = "standing.closed"
 )
 
 // Message is what a destination gets, as JSON in the form of Standard Webhooks.
@@ -25,8 +29,10 @@ type Message struct {
 // Data says what a person is asked, as it was when the message was made. What a script or an API wrote is in one line
 // and in its own order, wherever it is shown.
 type Data struct {
-	Escalation string    `json:"escalation"`
-	Kind       string    `json:"kind"`
+	// Escalation and Kind are empty in what tells of a standstill, Standing in what tells of an escalation.
+	Escalation string    `json:"escalation,omitzero"`
+	Standing   string    `json:"standing,omitzero"`
+	Kind       string    `json:"kind,omitzero"`
 	Why        string    `json:"why"`
 	OpenedAt   time.Time `json:"opened_at,omitzero"`
 	ClosedAt   time.Time `json:"closed_at,omitzero"`
@@ -43,12 +49,38 @@ type Data struct {
 	Run        string    `json:"run,omitzero"`
 	// ResumeHint is how the run's host says that the work is started again.
 	ResumeHint string `json:"resume_hint,omitzero"`
+	// CanVerify says whether keep-proxy can ask the API; CannotVerify why not.
+	CanVerify    bool   `json:"can_verify"`
+	CannotVerify string `json:"cannot_verify,omitzero"`
+	// ManualCheck says how a person finds out, with values filled in; empty once it is over.
+	ManualCheck string `json:"manual_check,omitzero"`
+	// Blocks is what stands still meanwhile; null if nothing does.
+	Blocks *Blocks `json:"blocks"`
 	// Resolve is the command that answers the question.
 	Resolve string `json:"resolve"`
 	// URL is the mutation in the admin API, where people reach that; empty elsewhere.
 	URL    string `json:"url,omitzero"`
 	Ledger string `json:"ledger"`
 }
+
+// Blocks names a stopped scope, as the admin API does.
+type Blocks struct {
+	// Scope is workflow, item or mutation.
+	Scope string `json:"scope"`
+	Name  string `json:"name"`
+}
+
+// blocksOf says what m stops; nil if nothing.
+func blocksOf(m *ledger.Mutation) *Blocks {
+	scope, name := m.Blocks()
+	if scope == "" || m.State == "" {
+		return nil
+	}
+	return &Blocks{string(scope), name}
+}
+
+// subject is what the message is about: messages of one subject stay in order.
+func (m *Message) subject() string { return cmp.Or(m.Data.Escalation, m.Data.Standing) }
 
 // change is what opened or closed an escalation, as the history tells it.
 type change struct {
@@ -58,19 +90,22 @@ type change struct {
 	why, actor string
 }
 
+// dataOf is what a message says of m itself.
+func dataOf(m *ledger.Mutation) Data {
+	return Data{
+		Mutation: m.ID, State: string(m.State), Connector: m.Connector, Operation: m.Operation,
+		Target: names.OneLine(m.Target), Account: names.OneLine(m.Account),
+		Workflow: m.Workflow, Item: m.Item, Attempt: m.Attempt, Run: m.Run,
+		CanVerify: m.Policy.Reconciler, Blocks: blocksOf(m), Resolve: "keep-proxy resolve " + m.ID,
+	}
+}
+
 // messageOf tells of an escalation of m, without what the record says of a later one. Of one that is over it tells what
 // the history says.
 func messageOf(m *ledger.Mutation, c change) Message {
 	id := ledger.EscalationID(m.ID, c.number)
-	out := Message{
-		ID: id + "-opened", Type: TypeOpened, Timestamp: c.at,
-		Data: Data{
-			Escalation: id, Mutation: m.ID, State: string(m.State), Connector: m.Connector, Operation: m.Operation,
-			Workflow: m.Workflow, Item: m.Item, Attempt: m.Attempt, Run: m.Run,
-			Resolve: "keep-proxy resolve " + m.ID,
-		},
-	}
-	out.Data.Target, out.Data.Account = names.OneLine(m.Target), names.OneLine(m.Account)
+	out := Message{ID: id + "-opened", Type: TypeOpened, Timestamp: c.at, Data: dataOf(m)}
+	out.Data.Escalation = id
 	e := asked(m, c.number)
 	switch {
 	case e != nil:

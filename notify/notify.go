@@ -43,6 +43,10 @@ type Config struct {
 	PublicURL string
 	// Flags are those by which a command finds the ledger from any folder, with a space before each.
 	Flags string
+	// StandingAfter is how long work stands still before that is told; 0 for never.
+	StandingAfter time.Duration
+	// Check says how a person finds out what became of a mutation, and why the API can't be asked. It may be nil.
+	Check func(ctx context.Context, m *ledger.Mutation) (text, cannotVerify string)
 	Now   func() time.Time
 	// After is as time.After; the default.
 	After func(time.Duration) <-chan time.Time
@@ -124,9 +128,13 @@ func (n *Notifier) Run(ctx context.Context) {
 	for _, d := range n.config.Destinations {
 		running.Go(func() { n.deliver(ctx, d) })
 	}
-	for {
+	for polls := 1; ; polls++ {
 		n.wakeAll()
-		n.looked(ctx, n.read(ctx))
+		err := n.read(ctx)
+		if err == nil && polls%n.lookEvery() == 0 {
+			err = n.stand(ctx)
+		}
+		n.looked(ctx, err)
 		select {
 		case <-ctx.Done():
 			return
@@ -297,15 +305,24 @@ func (n *Notifier) record(ctx context.Context, id string) (*ledger.Mutation, err
 	return m, nil
 }
 
-// message adds what the run and the ledger tell.
+// message tells of an escalation.
 func (n *Notifier) message(ctx context.Context, m *ledger.Mutation, c change) Message {
 	out := messageOf(m, c)
 	if back := n.queue.back(); back > 0 {
 		out.ID += "-" + strconv.Itoa(back+1)
 	}
+	return n.whole(ctx, m, out)
+}
+
+// whole adds what the rule, the run and the ledger tell.
+func (n *Notifier) whole(ctx context.Context, m *ledger.Mutation, out Message) Message {
 	out.Data.Ledger = n.config.Ledger.ID()
-	if !c.closed {
+	if out.Data.Resolve != "" {
 		out.Data.Resolve += n.config.Flags
+		if n.config.Check != nil {
+			text, cannot := n.config.Check(ctx, m)
+			out.Data.ManualCheck, out.Data.CannotVerify = names.OneLine(text), names.OneLine(cannot)
+		}
 	}
 	if n.config.PublicURL != "" {
 		out.Data.URL = n.config.PublicURL + "/v1/mutations/" + m.ID

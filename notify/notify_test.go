@@ -69,6 +69,8 @@ type world struct {
 	path string
 	log  zerolog.Logger
 	*ledger.Ledger
+	// after is the notifier's StandingAfter.
+	after time.Duration
 }
 
 func newWorld(t *testing.T) *world {
@@ -78,7 +80,7 @@ func newWorld(t *testing.T) *world {
 	n := 0
 	return &world{t, filepath.Join(t.TempDir(), "notify.json"), zerolog.Nop(), ledger.New(store, ledger.Config{
 		Now: now, NewID: func() string { n++; return "r" + string(rune('a'+n)) },
-	})}
+	}), 0}
 }
 
 // ask makes a mutation whose outcome only a person can tell, and returns its id.
@@ -124,6 +126,7 @@ func (w *world) notifying(destinations ...Destination) (n *Notifier, stop func()
 	w.t.Helper()
 	n, err := New(Config{
 		Ledger: w.Ledger, Path: w.path, Destinations: destinations, PublicURL: "https://keep.test", Now: time.Now, Log: w.log,
+		StandingAfter: w.after, Check: looks,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -25,8 +25,10 @@ type stored struct {
 	// then, which were told, so that their messages need other ids.
 	Back int `json:"back,omitempty"`
 	// Open is the number of the escalation of each mutation that was told as opened.
-	Open   map[string]int   `json:"open"`
-	Queues map[string]*line `json:"queues"`
+	Open map[string]int `json:"open"`
+	// Standing is what was told to stand still, by its scope.
+	Standing map[string]standstill `json:"standing,omitempty"`
+	Queues   map[string]*line      `json:"queues"`
 }
 
 // line is the queue of one destination.
@@ -149,11 +151,11 @@ func (l *line) dropOver(n int) {
 	opened, over := map[string]bool{}, []string(nil)
 	for _, m := range l.Messages[1:] {
 		switch m.Type {
-		case TypeOpened:
-			opened[m.Data.Escalation] = true
-		case TypeClosed:
-			if opened[m.Data.Escalation] {
-				over = append(over, m.Data.Escalation)
+		case TypeOpened, TypeStandsStill:
+			opened[m.subject()] = true
+		case TypeClosed, TypeGoesOn:
+			if opened[m.subject()] {
+				over = append(over, m.subject())
 			}
 		}
 	}
@@ -161,7 +163,7 @@ func (l *line) dropOver(n int) {
 	for _, id := range over[:min(len(over), (n+1)/2)] {
 		gone[id] = true
 	}
-	kept := slices.DeleteFunc(slices.Clone(l.Messages[1:]), func(m Message) bool { return gone[m.Data.Escalation] })
+	kept := slices.DeleteFunc(slices.Clone(l.Messages[1:]), func(m Message) bool { return gone[m.subject()] })
 	l.Messages = append(l.Messages[:1:1], kept...)
 }
 
@@ -201,12 +203,12 @@ func (q *queue) first(name string) (Message, bool) {
 	return l.Messages[0], true
 }
 
-// past is the first message that is about another escalation than the first one.
+// past is the first message that is about something else than the first one.
 func (q *queue) past(name string) (Message, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, m := range q.Queues[name].Messages {
-		if m.Data.Escalation != q.Queues[name].Messages[0].Data.Escalation {
+		if m.subject() != q.Queues[name].Messages[0].subject() {
 			return m, true
 		}
 	}
