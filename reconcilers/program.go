@@ -111,8 +111,8 @@ func (p program) ask(ctx context.Context, t *try) sighting {
 		Timeout: e.Timeout, MaxOutput: e.Output, MaxMemory: e.Memory,
 	})
 	if err != nil {
-		// A program that took too long may have waited for the API.
-		return sighting{reached: !errors.Is(err, programs.ErrTimeout), reason: err.Error()}
+		// One that hangs would else be asked for ever. A program says itself that the API can't be reached.
+		return sighting{reached: ctx.Err() == nil, reason: err.Error()}
 	}
 	answer, err := decodeAnswer(out)
 	if err != nil {
