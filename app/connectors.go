@@ -35,7 +35,7 @@ func LoadRules(c config.Config) (*rules.Set, rules.Findings, error) {
 	if set == nil || len(missing) > 0 {
 		return nil, placed(c, append(missing, withoutUnread(files, findings)...)), nil
 	}
-	return set, lint.Check(set), nil
+	return set, placed(c, append(lint.Check(set), ageAdvice(set, c.Reconcile.MaxAge)...)), nil
 }
 
 // connectorLine finds a connector's name in a file that can't be read as a whole.

@@ -89,19 +89,8 @@ func checkReconcile(r *report, c *Reconcile) {
 	between(r, "reconcile.absent_confirmations", c.AbsentConfirmations, 1, 100)
 	between(r, "reconcile.absent_spacing", c.AbsentSpacing, time.Millisecond, year)
 	notMore(r, "reconcile.base", c.Base, "reconcile.cap", c.Cap)
-	if believed := beliefAge(c); c.MaxAge <= believed {
-		r.rejected(&fault{
-			"work would end before absence can be believed, " + short(believed) + " after a dispatch",
-			"write more than " + short(believed),
-		}, "reconcile.max_age", "reconcile.settle", "reconcile.absent_spacing", "reconcile.absent_confirmations")
-	}
-}
-
-// beliefAge is the least time after a dispatch at which its absence can be
-// believed. Factors out of bounds, which could overflow, count as their bound.
-func beliefAge(c *Reconcile) time.Duration {
-	confirmations := min(max(c.AbsentConfirmations, 1), 100)
-	return min(c.Settle, year) + time.Duration(confirmations-1)*min(c.AbsentSpacing, year)
+	// When an absence can be believed depends on each rule. Ending earlier is safe: a person is asked.
+	atLeast(r, "reconcile.max_age", c.MaxAge, time.Millisecond)
 }
 
 func checkRuns(r *report, c *Runs) {

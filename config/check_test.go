@@ -111,10 +111,10 @@ func TestProblemsOfValues(t *testing.T) {
 		{"a cap below the base", "reconcile: {base: 2m, cap: 1m}", []string{
 			`keep.yaml:1:19: reconcile.base = "2m": reconcile.base (2m) is more than reconcile.cap (1m); lower the one or raise the other`,
 		}},
-		{"an end before absence can be believed", "reconcile: {max_age: 5m10s}", []string{
-			`keep.yaml:1:22: reconcile.max_age = "5m10s": work would end before absence can be believed, 5m10s after a dispatch; write more than 5m10s`,
+		{"an end after seconds, for rules whose settle is short", "reconcile: {max_age: 20s}", nil},
+		{"no time to ask at all", "reconcile: {max_age: 0s}", []string{
+			`keep.yaml:1:22: reconcile.max_age = "0s": too small; write at least 1ms`,
 		}},
-		{"an end just after absence can be believed", "reconcile: {max_age: 5m11s}", nil},
 		{"confirmations that would overflow", "reconcile: {absent_confirmations: 9000000000000000000, absent_spacing: 8760h, max_age: 1000000h}", []string{
 			`keep.yaml:1:35: reconcile.absent_confirmations = "9000000000000000000": out of bounds; write a value from 1 to 100`,
 		}},
@@ -148,7 +148,7 @@ func TestShortBounds(t *testing.T) {
 		v    any
 		want string
 	}{
-		{10 * MiB, "10MiB"}, {0.5, "0.5"}, {3, "3"}, {beliefAge(&Reconcile{Settle: year, AbsentConfirmations: 1}), "8760h"},
+		{10 * MiB, "10MiB"}, {0.5, "0.5"}, {3, "3"}, {year, "8760h"},
 	} {
 		if got := short(c.v); got != c.want {
 			t.Errorf("short(%v) = %s, want %s", c.v, got, c.want)

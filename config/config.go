@@ -351,9 +351,8 @@ type Reconcile struct {
 	// MaxAttempts is how many tries after settle is over end the work. 1 to
 	// 1000. Default 8.
 	MaxAttempts int `key:"max_attempts"`
-	// MaxAge is the running time that ends the work. Longer than absence takes
-	// to be believed: Settle + (AbsentConfirmations-1) × AbsentSpacing. Default
-	// 24h.
+	// MaxAge is the running time that ends the work. At least 1ms. Of rules for which it is over before their
+	// settle + (absent_confirmations-1) × absent_spacing no absence is believed. Default 24h.
 	MaxAge time.Duration `key:"max_age"`
 	// Settle is how long after a dispatch's end its absence is not believed.
 	// 1ms to 8760h. Default 5m.

@@ -27,6 +27,7 @@ func TestNextTry(t *testing.T) {
 		"settle that has not begun changes nothing":              {outlook{elapsed: 30 * time.Second, settle: time.Second}, 40 * time.Second},
 		"a confirmation comes as soon as its spacing allows":     {outlook{elapsed: 20 * time.Minute, confirming: true, confirm: 10 * time.Second}, 10 * time.Second},
 		"a confirmation that is overdue comes at once":           {outlook{elapsed: 20 * time.Minute, confirming: true, confirm: -time.Second}, 0},
+		"the last try comes at the end of MaxAge":                {outlook{elapsed: 24*time.Hour - time.Minute}, time.Minute},
 		"Retry-After puts a try off":                             {outlook{notBefore: after(time.Hour)}, time.Hour},
 		"Retry-After puts a confirmation off":                    {outlook{confirming: true, confirm: time.Second, notBefore: after(time.Minute)}, time.Minute},
 		"a short Retry-After does not hasten":                    {outlook{elapsed: 70 * time.Second, notBefore: after(time.Second)}, 80 * time.Second},

@@ -95,7 +95,8 @@ type outlook struct {
 //  1. An absence that awaits confirmation is asked about as soon as its spacing allows.
 //  2. Otherwise by backoff. Before settle is over tries can only find presence. So a try due shortly
 //     before its end, or after it, is made at the end. Only then does absence count.
-//  3. Never before a Retry-After, of which at most MaxAge is obeyed.
+//  3. At the end of MaxAge at the latest. That try is the last one.
+//  4. Never before a Retry-After, of which at most MaxAge is obeyed.
 func (s Settings) next(o outlook) time.Time {
 	wait := s.backoff(o.elapsed, o.random)
 	switch {
@@ -103,6 +104,9 @@ func (s Settings) next(o outlook) time.Time {
 		wait = o.confirm
 	case o.settling && o.settle > 0 && wait > o.settle-s.Base:
 		wait = o.settle
+	}
+	if left := s.MaxAge - o.elapsed; left > 0 {
+		wait = min(wait, left)
 	}
 	at := o.now.Wall.Add(max(wait, 0))
 	if latest := o.now.Wall.Add(s.MaxAge); o.notBefore.After(latest) {

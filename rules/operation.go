@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/http"
+	"slices"
 	"time"
 	"unicode/utf8"
 )
@@ -209,6 +210,14 @@ func (op *Operation) Reconciles() bool {
 		}
 	}
 	return false
+}
+
+// ProvesAbsence reports whether a strategy of the operation says that what it doesn't see isn't there.
+func (op *Operation) ProvesAbsence() bool {
+	return slices.ContainsFunc(op.Strategies, func(s Strategy) bool {
+		return s.Exec != nil && s.Exec.AbsenceIsProof ||
+			s.Probe != nil && slices.ContainsFunc(s.Probe.reads(), func(p *Probe) bool { return p.absenceIsProof })
+	})
 }
 
 // StrategyKind is a way to find out what happened.
