@@ -26,6 +26,8 @@ type OpenRun struct {
 	TokenSHA256 string
 	// Tolerate are refusals that are meant, each as CODE:HOST. They don't keep the run from being done.
 	Tolerate []string
+	// RequireTraffic keeps the run from being done before one of its requests came to the proxy.
+	RequireTraffic bool
 }
 
 // Claim asks whether a mutation may be sent.

@@ -193,23 +193,34 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("%v: %s", ErrRunUnfin
 func (e *RefusedError) Unwrap() error { return ErrRunUnfinished }
 
 // lacks reports whether work of the run is missing.
-func (r *Run) lacks() bool { return r.RefusedMore || len(r.Missing()) > 0 }
+func (r *Run) lacks() bool { return r.RefusedMore || r.unused() || len(r.Missing()) > 0 }
 
 // unrefused refuses to finish a run of which this work is missing.
 func (r *Run) unrefused(missing []Refused) error {
-	if len(missing) == 0 && !r.RefusedMore {
+	if len(missing) == 0 && !r.RefusedMore && !r.unused() {
 		return nil
 	}
-	return &RefusedError{missing[:min(len(missing), ShownRefused)], whyRefused(missing)}
+	return &RefusedError{missing[:min(len(missing), ShownRefused)], r.whyMissing(missing)}
 }
 
-// endRefused ends a run of which work is missing: by its first class that isn't transient, else as transient.
+// endRefused ends a run of which work is missing: by its first class that isn't transient, else as transient. A run that
+// was used for nothing ends as logic.
 func (c *command) endRefused(r *Run) error {
 	missing, class := r.Missing(), verdict.Transient
 	if i := slices.IndexFunc(missing, func(f Refused) bool { return f.Class != verdict.Transient }); i >= 0 {
 		class = missing[i].Class
+	} else if r.unused() {
+		class = verdict.Logic
 	}
-	return c.end(r, ending{RunAborted, class, whyRefused(missing), r.Cause, ActorProxy, !r.Many()})
+	return c.end(r, ending{RunAborted, class, r.whyMissing(missing), r.Cause, ActorProxy, !r.Many()})
+}
+
+// whyMissing says in one sentence why work of the run is missing.
+func (r *Run) whyMissing(missing []Refused) string {
+	if r.unused() && len(missing) == 0 {
+		return "no request came through the proxy, and the run requires one"
+	}
+	return whyRefused(missing)
 }
 
 // whyRefused says in one sentence what was refused.

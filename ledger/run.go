@@ -96,6 +96,9 @@ type Run struct {
 	RefusedMore bool      `json:"refused_more,omitempty"`
 	// Tolerate are refusals that are meant, as CODE:HOST.
 	Tolerate []string `json:"tolerate,omitempty"`
+	// Traffic says that a request of the run came to the proxy. With RequireTraffic it isn't done before that.
+	Traffic        bool `json:"traffic,omitempty"`
+	RequireTraffic bool `json:"require_traffic,omitempty"`
 }
 
 // ItemState is where a unit of work stands. The zero value is invalid.

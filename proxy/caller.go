@@ -79,6 +79,7 @@ func (p *Proxy) callerOf(digest, user string) (caller, error) {
 	case err != nil:
 		return caller{}, err
 	}
+	p.ledger.Traffic(run)
 	c := caller{
 		token: digest, run: run.ID, workflow: run.Workflow, item: run.Item, attempt: run.Attempt,
 		many: run.Many(), scope: run.BlockScope,

@@ -39,6 +39,8 @@ type OpenRun struct {
 	// Tolerate are refusals that are meant, each as CODE:HOST or CODE:HOST:PORT. They don't keep the run from being
 	// done. At most 100.
 	Tolerate []string `json:"tolerate,omitzero"`
+	// RequireTraffic keeps the run from being done before one of its requests came to the proxy.
+	RequireTraffic bool `json:"require_traffic,omitzero"`
 	// Listener gives the run a proxy address of its own that takes no credentials. It is for clients
 	// that can't be given any. Who reaches it acts for the run.
 	Listener bool `json:"listener,omitzero"`
@@ -112,6 +114,9 @@ type Run struct {
 	// Refused are requests that it was refused and that didn't get through since, at most 100 of them. Until they do,
 	// it can't finish as done.
 	Refused []Refused `json:"refused,omitzero"`
+	// Traffic says that a request of the run came to the proxy. With RequireTraffic it isn't done before that.
+	Traffic        bool `json:"traffic,omitzero"`
+	RequireTraffic bool `json:"require_traffic,omitzero"`
 }
 
 // Refused is a request that a run was refused.
