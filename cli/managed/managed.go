@@ -188,8 +188,9 @@ func (s *Session) finish(ctx context.Context, code int) error {
 	s.asked = true
 	// Asked again it answers the same, and refuses a run that something else has ended.
 	run, err := s.API.FinishRun(ctx, s.Run.ID, f)
-	if p, ok := errors.AsType[*wire.Problem](err); ok && len(p.Refused) > 0 {
-		// It ends by what it was refused.
+	unused := s.Run.RequireTraffic && !s.Run.Traffic
+	if p, ok := errors.AsType[*wire.Problem](err); ok && (len(p.Refused) > 0 || unused) {
+		// It ends by what it was refused, or by that it asked for nothing.
 		run, err = s.API.FinishRun(ctx, s.Run.ID, wire.FinishRun{Outcome: "failed"})
 	}
 	if err != nil {

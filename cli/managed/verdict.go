@@ -12,7 +12,7 @@ import (
 const (
 	CodeUnknown   = 75 // stopped on an unknown outcome
 	CodeAttention = 76 // a person must look at the item
-	CodeAborted   = 77 // aborted, most often on a failed mutation or a refused request
+	CodeAborted   = 77 // aborted, most often on a failed mutation or a refused request; or without required traffic
 	CodeNoRun     = 78 // no run could be opened
 )
 

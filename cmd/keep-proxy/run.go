@@ -47,7 +47,8 @@ func newRun() *cobra.Command {
 			"stays until the last run that joined it has ended.\n\n" +
 			"An item whose command ended with 0 is done: its command is not started again.\n\n" +
 			"Exit code: the command's own; 75 stopped on an unknown outcome, 76 the item needs attention,\n" +
-			"77 aborted on a failed mutation or a refused request, 78 no run could be opened; 126 and 127 as a shell's.",
+			"77 aborted on a failed mutation or a refused request, or without required traffic, 78 no run could be\n" +
+			"opened; 126 and 127 as a shell's.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage("run: the command is missing; write it after --, see %s --help", cmd.CommandPath())
@@ -64,6 +65,7 @@ func newRun() *cobra.Command {
 		"how long to wait at the start while an outcome that stops the run is being found out; 0 for\n"+
 			"not at all (the default with a running proxy). With a proxy of its own also at the end\n(default settle + 5m)")
 	cmd.Flags().BoolVar(&f.keepOpen, "keep-open", false, "leave the item open when the command succeeds")
+	cmd.Flags().BoolVar(&f.RequireTraffic, "require-traffic", false, "without one request through the proxy the run isn't done, whatever the command\nreturned, and the item stays")
 	cmd.Flags().StringVar(&f.result, "result", "", "write what became of the run to this file, as JSON; one that is there is removed first")
 	cmd.Flags().StringVar(&f.user, "user", "",
 		"run the command as this user (a name, a number, or UID:GID), who can't read the\noperator's token; takes root, on Linux")
@@ -190,6 +192,10 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	}
 	verdict := session.Finish(signals.ctx, p.Code())
 	tellRefused(say, session.Run.Refused)
+	if !session.Run.Traffic && managed.Ended(session.Run.State) && !h.gone() {
+		say("no request came through the proxy. If the command sent any, its client ignores HTTP_PROXY and HTTPS_PROXY: " +
+			"see docs/clients.md, or run keep-proxy doctor in the command's place")
+	}
 	tell(say, verdict, opened.Run.ItemDone)
 	if h.embedded && verdict.Code == managed.CodeUnknown && !h.gone() {
 		// What it stops may be less than what this run's like is stopped by; nobody else asks.
