@@ -82,6 +82,9 @@ type Facts struct {
 	Matches []MatchFacts
 	// Telling are the expressions that say which mutation it is: those of identity, subkey and account.
 	Telling []TellingFacts
+	// Named are the places of the request's body that the rule tells people of, or takes for identity. Those that don't
+	// count as payload are left out.
+	Named []Ref
 	// Headers are the header fields that are payload.
 	Headers []string
 	// Outcome are the conditions of the outcome list, in order.
@@ -157,6 +160,17 @@ func (op *Operation) Facts() Facts {
 			one.HoldsKey = !one.ReadsKey && e.reads(k.at)
 		}
 		f.Telling = append(f.Telling, one)
+	}
+	named := append(op.describe.exprs(), op.manualCheck.exprs()...)
+	for _, e := range op.identity {
+		named = append(named, e.expr)
+	}
+	for _, e := range named {
+		for _, r := range e.refs {
+			if (r.root == "json" || r.root == "form") && len(r.steps) > 0 && !op.insignificant.holds(r) {
+				f.Named = append(f.Named, refOf(r.root, r.steps))
+			}
+		}
 	}
 	for _, p := range op.probes() {
 		var reads []ProbeFacts

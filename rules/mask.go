@@ -49,6 +49,19 @@ func (p *placed) add(at place) {
 // has reports whether the place root.name is in.
 func (p *placed) has(root, name string) bool { return p != nil && p.names[root][name] }
 
+// holds reports whether a place is in, or below one that is.
+func (p *placed) holds(at place) bool {
+	if at.root != "json" {
+		name, _ := at.name()
+		return p.has(at.root, name)
+	}
+	m := p.tree()
+	for i := 0; m != nil && !m.drop && i < len(at.steps); i++ {
+		m = m.members[at.steps[i].name]
+	}
+	return m != nil && m.drop
+}
+
 // with is the union of two sets.
 func (p *placed) with(other *placed) *placed {
 	out := &placed{json: p.json.with(other.json), names: map[string]map[string]bool{}}

@@ -17,6 +17,7 @@ func (l *linter) asking(op *rules.Operation) {
 	for _, probe := range f.Probes {
 		l.sinceClaim(probe)
 		l.anyones(f, probe)
+		l.leavesOut(f, probe)
 		for _, read := range probe {
 			l.read(f, read)
 		}
@@ -137,6 +138,34 @@ func (l *linter) anyones(f rules.Facts, probe []rules.ProbeFacts) {
 	l.warn("anyones", probe[0].At, "asks and judges by nothing of the mutation, and so finds the same for all that differ in "+
 		quoted(source)+": one would be taken for done by what another did",
 		"ask by what tells them apart, or compare it with the answer, such as found.x == "+source)
+}
+
+// leavesOut warns of a weak tie that doesn't look at a part of the payload. Somebody else's object may differ there.
+func (l *linter) leavesOut(f rules.Facts, probe []rules.ProbeFacts) {
+	weak := slices.IndexFunc(probe, func(p rules.ProbeFacts) bool { return p.Ours != nil && p.Tie.Weak() })
+	if weak < 0 {
+		return
+	}
+	var read []rules.Ref
+	for _, p := range probe {
+		for _, e := range p.Narrowing {
+			read = append(read, e.Refs()...)
+		}
+	}
+	for _, named := range f.Named {
+		looksAt := func(r rules.Ref) bool {
+			n := min(len(r.Names), len(named.Names))
+			return r.Root == named.Root && slices.Equal(r.Names[:n], named.Names[:n]) || r.Root == "body_sha256" ||
+				r.Root == "mutation" && slices.Contains([]string{"kept", "marker", "vendor_key"}, r.Name())
+		}
+		if !slices.ContainsFunc(read, looksAt) {
+			what := strings.Join(named.Names, ".")
+			l.warn("payload", probe[weak].Ours.At(), "doesn't look at "+named.Root+"."+what+
+				": an object that somebody else made with another value there may be taken for this mutation's",
+				"compare all of the payload that the API shows, such as found."+what+" == "+named.Root+"."+what)
+			return
+		}
+	}
 }
 
 // tellsApart reports whether the value can differ between two mutations that were claimed at once.
