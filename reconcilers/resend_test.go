@@ -8,6 +8,7 @@ import (
 
 	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
+	"keep-proxy/rules"
 )
 
 func TestResendOfWhatNeverArrived(t *testing.T) {
@@ -257,6 +258,30 @@ func TestNothingIsSentAgainWithoutItsCredential(t *testing.T) {
 	w.wants(m, ledger.Indeterminate, "no credential is configured in place of X-Api-Key")
 	if posts, _, _ := w.api.counts(); posts != 0 {
 		t.Errorf("%d sends", posts)
+	}
+}
+
+// A credential of the query isn't stored either, and nothing is configured in its place.
+func TestNothingIsSentAgainWithoutTheCredentialOfItsQuery(t *testing.T) {
+	t.Parallel()
+	for query, missing := range map[string]string{"?api_key=of+the+script&page_token=p": "query.api_key", "?a=1;token=t": "query.<secret>", "?page_token=p": ""} {
+		w := newWorld(t, viaResend)
+		w.make = func(reference string) *rules.Request {
+			req := w.request(reference)
+			with, refusal := rules.Rebuild(req.Method, req.URL()+query, req.Header, req.Body())
+			if refusal != nil {
+				t.Fatal(refusal)
+			}
+			return with
+		}
+		m := w.unknown("a")
+		w.due(m)
+		posts, _, _ := w.api.counts()
+		if missing == "" {
+			w.wants(m, ledger.Applied, "")
+		} else if w.wants(m, ledger.Indeterminate, "no credential is configured in place of "+missing); posts != 0 {
+			t.Errorf("%s: %d sends", query, posts)
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ type try struct {
 	// account holds the header fields that tell whose data the request changes, once they
 	// were asked for.
 	account http.Header
-	// missing are the header fields that were not stored and are not configured.
+	// missing are the header fields and query values that were not stored and are not configured.
 	missing []string
 	// unauthorised are the script's header fields and secret query values for which nothing is
 	// configured. Who asks is then somebody else, or nobody.
@@ -220,10 +220,11 @@ func (r *Reconciler) understand(ctx context.Context, t *try) (forGood bool, err 
 	}
 	t.secrets = append(t.secrets, value)
 	t.credential = credential{name, value}
-	t.missing = slices.DeleteFunc(left, func(field string) bool { return strings.EqualFold(field, name) })
+	left = append(left, maskedQuery(of.Request.URL)...)
 	if name == "" {
-		t.unauthorised = slices.Concat(left, maskedQuery(of.Request.URL))
+		t.unauthorised = left
 	}
+	t.missing = slices.DeleteFunc(slices.Clone(left), func(field string) bool { return strings.EqualFold(field, name) })
 	if t.request, err = authorised(t.bare, name, value); err != nil {
 		return false, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -47,12 +48,12 @@ type Comparison struct {
 }
 
 // Compare says how the payload of asked differs from that of stored. The ledger holds stored as [Operation.Redact]
-// returned it, so that differences in secret places can't be seen any more. Where the rule has such places, only its
-// own compare can make the two alike. Payloads that are equal but for ignored or normalised places are equivalent.
+// returned it, so that differences in secret places can't be seen any more. Where there are such places, only the
+// rule's own compare can make the two alike. Payloads that are equal but for ignored or normalised places are equivalent.
 // Those that are equal but for minor places are minor. Then the rule's compare decides; without one, the difference is
 // significant. What can't be read or evaluated is significant.
 func (op *Operation) Compare(stored, asked *Request) Comparison {
-	asked = op.Redact(asked)
+	stored, asked = op.Redact(stored), op.Redact(asked) // An older record may show more.
 	a, b := op.bind(stored), op.bind(asked)
 	if a.req.read().problem != nil || b.req.read().problem != nil {
 		return Comparison{Why: "one of the two bodies can't be read"}
@@ -64,7 +65,7 @@ func (op *Operation) Compare(stored, asked *Request) Comparison {
 	switch {
 	case !alike(op.insignificant):
 		out.Why = "they differ in places that count"
-	case op.secretRequest():
+	case op.secretRequest() || strings.Contains(stored.rawQuery+asked.rawQuery, maskedPair):
 		out.Why = "what is shown doesn't differ; a place that the rule keeps secret may"
 	case alike(op.ignored):
 		out.Likeness, out.Why = Equivalent, "they differ only in how they are written"

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -10,12 +11,6 @@ import (
 var credentialHeaders = []string{
 	"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Api-Key", "Apikey", "X-Auth-Token",
 	"X-Access-Token", "X-Amz-Security-Token", "X-Goog-Api-Key", "X-Shopify-Access-Token", "Private-Token",
-}
-
-// credentialEndings end the names of fields that mostly hold credentials too. Some don't,
-// so that they are stored where the rule names them.
-var credentialEndings = []string{
-	"Api-Key", "Apikey", "Auth-Key", "Access-Key", "Secret-Key", "Token", "Secret", "Password", "Authorization", "Credential", "Credentials",
 }
 
 // plainByte is a byte of a field name as servers compare it: in lower case, and with "-" for "_". Servers behind CGI
@@ -53,14 +48,6 @@ func (op *Operation) IsCredential(field string) bool {
 		slices.ContainsFunc(credentialHeaders, func(name string) bool { return sameField(name, field) })
 }
 
-// NamedLikeCredential reports whether a field has the name of a credential.
-func NamedLikeCredential(field string) bool {
-	return slices.ContainsFunc(credentialEndings, func(ending string) bool {
-		before := len(field) - len(ending)
-		return before >= 0 && sameField(field[before:], ending) && (before == 0 || plainByte(field[before-1]) == '-')
-	})
-}
-
 // HidesField reports whether a field of the request is masked in what is stored.
 func (op *Operation) HidesField(field string) bool {
 	return op.IsCredential(field) || op.secretField(field) || NamedLikeCredential(field) && !op.named[plainField(field)]
@@ -74,21 +61,50 @@ func (op *Operation) secretField(field string) bool {
 	})
 }
 
-// fieldsNamed are the fields of the request that the rule reads, compares or writes, each in
-// its plain spelling.
-func (op *Operation) fieldsNamed() map[string]bool {
-	out := map[string]bool{}
-	for _, name := range op.headers {
-		out[plainField(name)] = true
+// hidesQuery reports whether a member of the query is masked in what is stored.
+func (op *Operation) hidesQuery(name string) bool {
+	return slices.ContainsFunc(op.secret, func(p place) bool { return p.root == "query" && p.steps[0].name == name }) ||
+		NamedLikeCredential(name) && !op.named[queryMember+name] && name != secretShown
+}
+
+// fieldNames are header fields in their plain spelling, and members of the query after "?".
+type fieldNames map[string]bool
+
+const queryMember = "?"
+
+// add puts in what is named below a root. Only header and query count.
+func (f fieldNames) add(root string, names ...string) {
+	for _, name := range names {
+		switch root {
+		case "header":
+			f[plainField(name)] = true
+		case "query":
+			f[queryMember+name] = true
+		}
 	}
+}
+
+// fieldsNamed are the fields and query members of the request that the rule reads, compares or writes. What it only
+// ignores is none of them, nor what the key only has a digest of.
+func (op *Operation) fieldsNamed() fieldNames {
+	out := fieldNames{}
+	out.add("header", op.headers...)
+	telling := op.telling()
 	for _, e := range append(op.exprs(), op.Connector.account) {
-		for field := range e.fields() {
-			out[plainField(field)] = true
+		digested := slices.ContainsFunc(telling, func(t namedExpr) bool { return t.expr == e })
+		for root, read := range map[string]map[string]bool{"header": e.fields("header"), "query": e.fields("query", "query_all")} {
+			maps.DeleteFunc(read, func(_ string, shown bool) bool { return digested && !shown })
+			out.add(root, slices.Collect(maps.Keys(read))...)
 		}
 	}
 	if op.minor != nil {
-		for name := range op.minor.names["header"] {
-			out[plainField(name)] = true
+		for root, names := range op.minor.names {
+			out.add(root, slices.Collect(maps.Keys(names))...)
+		}
+	}
+	if op.collations != nil {
+		for root, names := range op.collations.names {
+			out.add(root, slices.Collect(maps.Keys(names))...)
 		}
 	}
 	var written []place
@@ -99,16 +115,16 @@ func (op *Operation) fieldsNamed() map[string]bool {
 		written = append(written, op.marker.at)
 	}
 	for _, at := range written {
-		if name, ok := at.name(); ok && at.root == "header" {
-			out[plainField(name)] = true
+		if name, ok := at.name(); ok {
+			out.add(at.root, name)
 		}
 	}
 	return out
 }
 
-// fields are the fields of the request, and of the stored one, that an expression names. The
-// value is false where the expression's own doesn't show it.
-func (e *expr) fields() map[string]bool {
+// fields are the names below these roots, of the request and of the stored one, that an
+// expression names. The value is false where the expression's own doesn't show it.
+func (e *expr) fields(roots ...string) map[string]bool {
 	if e == nil {
 		return nil
 	}
@@ -118,7 +134,7 @@ func (e *expr) fields() map[string]bool {
 		if root == "stored" && len(steps) > 0 {
 			root, steps = steps[0].name, steps[1:]
 		}
-		if root == "header" && len(steps) > 0 && steps[0].kind == stepName {
+		if slices.Contains(roots, root) && len(steps) > 0 && steps[0].kind == stepName {
 			out[steps[0].name] = out[steps[0].name] || !r.veiled
 		}
 	}
@@ -128,7 +144,7 @@ func (e *expr) fields() map[string]bool {
 // credentialOf is the first credential that an expression names, in order; shown leaves out
 // those that its value doesn't show.
 func (op *Operation) credentialOf(e *expr, shown bool) (field string, found bool) {
-	for name, inClear := range e.fields() {
+	for name, inClear := range e.fields("header") {
 		if op.IsCredential(name) && (inClear || !shown) && (!found || name < field) {
 			field, found = name, true
 		}
@@ -137,19 +153,19 @@ func (op *Operation) credentialOf(e *expr, shown bool) (field string, found bool
 }
 
 // hides reports whether the value of an expression must not be shown or stored. It reads a secret place or a
-// credential, or any field there is.
+// credential, or any field or query member there is.
 func (op *Operation) hides(e *expr) bool {
 	if _, found := op.credentialOf(e, true); found || e.readsSecret(op.secret) {
 		return true
 	}
-	return e.showsAnyField()
+	return e.showsAny("header", "query", "query_all")
 }
 
-// showsAnyField reports whether the value of an expression may show any field of the request. It reads all of them, or
-// one whose name isn't written in the expression.
-func (e *expr) showsAnyField() bool {
+// showsAny reports whether the value of an expression may show anything below one of these roots of the request. It
+// reads all of it, or what isn't named in the expression.
+func (e *expr) showsAny(roots ...string) bool {
 	return slices.ContainsFunc(e.refs, func(r place) bool {
-		return r.root == "header" && !r.veiled && (len(r.steps) == 0 || r.steps[0].kind != stepName)
+		return slices.Contains(roots, r.root) && !r.veiled && (len(r.steps) == 0 || r.steps[0].kind != stepName)
 	})
 }
 
@@ -180,7 +196,7 @@ func (d *decoder) inClear(e namedExpr, op *Operation) {
 	if name, found := op.credentialOf(e.expr, true); found {
 		d.mistaken("credential", e.at, "the "+e.name+" would store the header field "+name+", a credential, in clear",
 			"write sha256(header['"+name+"']), or add header['"+name+"'] under secret: of the operation, so that a digest is kept")
-	} else if e.showsAnyField() {
+	} else if e.showsAny("header") {
 		d.mistaken("credential", e.at, "the "+e.name+" may store any header field in clear, a credential among them: "+quoted(e.source)+" doesn't say which",
 			"name the field, as in header['x-request-kind'], or write sha256() of it")
 	}

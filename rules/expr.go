@@ -27,6 +27,8 @@ type expr struct {
 	// readsNames says that what it reads depends on names in the request's JSON. Names that query_all and form_all list
 	// count too.
 	readsNames bool
+	// takesQuery says that it may read any member of the query.
+	takesQuery bool
 	// roams says that it reads names that are not in refs, as of what it goes through or computes. The names that its
 	// text tells are in roamed.
 	roams  bool
@@ -93,6 +95,7 @@ func compileExpr(source string, at position) (*expr, error) {
 	e.readsNames = slices.ContainsFunc(e.refs, func(r place) bool {
 		return slices.Contains([]string{"json", "query_all", "form_all"}, r.root) && (len(r.steps) > 0 || e.roams)
 	})
+	e.takesQuery = e.showsAny("query", "query_all")
 	return e, nil
 }
 
@@ -122,6 +125,9 @@ func (e *expr) readsLater() (string, bool) {
 func (e *expr) eval(s *scope) (v jsonValue, present bool, err error) {
 	if e.readsNames {
 		s.checkCase(e)
+	}
+	if e.takesQuery && strings.Contains(s.req.rawQuery, maskedPair) {
+		s.note(refuse(ProblemAmbiguous, "the rule reads the whole query, of which a value is masked where it is stored"))
 	}
 	return e.value(s)
 }

@@ -195,8 +195,8 @@ type Operation struct {
 	otherwise bool
 	success   *expr
 	secret    []place
-	// named are the header fields that the rule names, see fieldsNamed.
-	named        map[string]bool
+	// named are the header fields and query members that the rule names.
+	named        fieldNames
 	encodedSlash bool
 	// namesJSON says that the rule reads or names something in the request's JSON.
 	namesJSON bool

@@ -7,24 +7,20 @@ import (
 	"strings"
 )
 
-// Redact returns the request as it may be stored: secret places and header fields
-// that usually hold credentials are masked. Where nothing of path, query or body
+// Redact returns the request as it may be stored: secret places, and header fields and query
+// members that usually hold credentials, are masked. Where nothing of path, query or body
 // is masked, the stored request can be sent again once credentials are added. One in
 // which there is nothing to mask is the request itself.
 func (op *Operation) Redact(req *Request) *Request {
 	header, masked := maskHeader(req.Header, op.HidesField)
-	if len(op.secret) == 0 && !masked {
+	query := op.maskQuery(req.rawQuery)
+	if len(op.secret) == 0 && !masked && query == req.rawQuery {
 		return req
 	}
 	next := req.copy()
-	next.Header = header
+	next.Header, next.rawQuery = header, query
 	if op.HidesPath() {
 		next.path = op.maskPath(req)
-	}
-	for _, p := range op.secret {
-		if p.root == "query" {
-			next.rawQuery = maskPairs(parsePairs(next.rawQuery, "query"), p)
-		}
 	}
 	op.redactBody(req, next)
 	return next
@@ -120,17 +116,50 @@ func pathOf(segments []string, slash bool) path {
 	return out
 }
 
-// maskPairs masks every value of a name. What can't be parsed is masked whole.
-func maskPairs(p pairs, secret place) string {
-	name, _ := secret.name()
-	if p.problem != nil {
-		return escapePair(secretShown)
+// maskQuery masks the values of the members that are hidden. A query that can't be parsed is masked whole, if it may
+// hold one.
+func (op *Operation) maskQuery(raw string) string {
+	p := parsePairs(raw, "query")
+	switch {
+	case p.problem == nil:
+	case len(op.hiddenQuery(&p)) > 0:
+		return maskedPair
+	default:
+		return raw
 	}
-	if len(p.values(name)) == 0 {
-		return p.raw
+	for _, name := range pairNames(&p) {
+		if op.hidesQuery(name) {
+			p = parsePairs(p.with(name, secretShown), "query")
+		}
 	}
-	return p.with(name, secretShown)
+	return p.raw
 }
+
+// hiddenQuery are the values of the members that are hidden. One that can't be parsed is read as any server might.
+func (op *Operation) hiddenQuery(p *pairs) (values []string) {
+	if p.problem == nil {
+		for _, one := range p.list {
+			if op.hidesQuery(one.name) {
+				values = append(values, one.value)
+			}
+		}
+		return values
+	}
+	for piece := range strings.FieldsFuncSeq(p.raw, func(c rune) bool { return c == '&' || c == ';' }) {
+		spelt, value, _ := strings.Cut(piece, "=")
+		if name, ok := unescapePair(spelt); ok && !op.hidesQuery(name) {
+			continue
+		}
+		if plain, ok := unescapePair(value); ok {
+			value = plain
+		}
+		values = append(values, value)
+	}
+	return values
+}
+
+// maskedPair is what stands in a query for a value that is masked.
+const maskedPair = "%3Csecret%3E"
 
 // redactBody masks the secret places of the body. A body in which they can't be
 // looked for is not kept at all.

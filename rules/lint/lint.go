@@ -217,9 +217,16 @@ func (l *linter) volatile(op *rules.Operation, f rules.Facts, e rules.TellingFac
 func (l *linter) credentials(op *rules.Operation, f rules.Facts) {
 	for _, e := range f.Telling {
 		for _, r := range e.Refs() {
-			if !e.Hashed && r.Root == "header" && !r.Veiled && rules.NamedLikeCredential(r.Name()) {
-				l.warn("credential", e.At(), "the "+e.What+" reads the header field "+r.Name()+", which has the name of a credential, and stores it in clear",
-					"add header['"+r.Name()+"'] under secret: of the operation, if it is one")
+			root := strings.TrimSuffix(r.Root, "_all")
+			switch {
+			case e.Hashed || r.Veiled || root != "header" && root != "query":
+			case rules.NamedLikeCredential(r.Name()):
+				place := root + "['" + r.Name() + "']"
+				l.warn("credential", e.At(), "the "+e.What+" reads "+place+", which has the name of a credential, and stores it in clear",
+					"add "+place+" under secret: of the operation, if it is one")
+			case root == "query" && r.Name() == "":
+				l.warn("credential", e.At(), "the "+e.What+" may read all of the query, and stores it in clear, a credential among it",
+					"name the members that it needs")
 			}
 		}
 	}

@@ -120,6 +120,8 @@ func TestWhatIsNamedLikeACredentialIsWarnedOf(t *testing.T) {
 	for keys, warned := range map[string]int{
 		"payload: {headers: [X-Sync-Token]}": 1, "subkey: header['x-sync-token']": 1, "payload: {minor: [\"header['x-sync-token']\"]}": 0,
 		"subkey: sha256(header['x-sync-token'])": 0, "describe: \"{header['x-sync-token']}\"": 0,
+		"subkey: query.api_key": 1, "subkey: query_all.api_key[0]": 1, "subkey: query.page_token": 0, "subkey: sha256(query.api_key)": 0,
+		"subkey: \"query.map(name, query[name]).join()\"": 1,
 	} {
 		findings := check(t, withOperation(keys))
 		if len(findings) != warned || warned > 0 && findings[0].Code != "credential" {
