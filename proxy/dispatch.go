@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +46,7 @@ func newSending(w *work, c ledger.Claimed) *sending {
 	s := &sending{w: w, rule: dispatch.RuleMutation(c.Mutation)}
 	s.Sending = dispatch.Sending{
 		Mutation: c.Mutation, Dispatch: *c.Dispatch, Operation: w.op, Method: w.req.Method, Request: w.req, Body: w.body,
-		Limit: w.op.MaxBody, Streams: true,
+		Limit: w.op.MaxBody, Streams: true, Secrets: slices.Clip(w.credentials),
 		Opinion: func(req *rules.Request, answer *rules.Response) verdict.Opinion {
 			return w.op.Judge(req, w.derived.Account, s.rule, answer)
 		},

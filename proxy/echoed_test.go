@@ -94,6 +94,71 @@ func TestAnEchoedCredentialIsNotKept(t *testing.T) {
 	}
 }
 
+// The script's own credentials are as little kept as the configured one: the script has the answer as it came, and a
+// replay is of what is stored.
+func TestAnEchoedCredentialOfTheScriptIsNotKept(t *testing.T) {
+	t.Parallel()
+	const key = "sk_live_51TopSecret"
+	for name, tc := range map[string]struct{ path, body, field, value, echo, replay string }{
+		"a bearer token":         {"/pay", payX, "Authorization", "Bearer " + key, "Invalid key: " + key, "Invalid key: <secret>"},
+		"a password":             {"/pay", payX, "Authorization", "Basic dXNlci1uYW1lOnNrX2xpdmVfNTFUb3BTZWNyZXQ=", "user-name, " + key, "user-name, <secret>"},
+		"a vendor's field":       {"/pay", payX, "X-Functions-Key", key, "is " + key, "is <secret>"},
+		"a cookie":               {"/pay", payX, "Cookie", "a=b; sid=" + key, "sid " + key, "sid <secret>"},
+		"in the query":           {"/pay?api_key=" + key, payX, "", "", "/pay?api_key=" + key, "/pay?api_key=<secret>"},
+		"at a secret place":      {"/hooks/x", `{"to":"x","password":"` + key + `"}`, "", "", "wrong: " + key, "wrong: <secret>"},
+		"in a secret path":       {"/hooks/" + key, `{"to":"x"}`, "", "", "of /hooks/" + key, "of /hooks/<secret>"},
+		"a short one":            {"/pay", payX, "X-Functions-Key", "short-1", "is short-1", "is short-1"},
+		"the client's other key": {"/pay", payX, "Idempotency-Key", key, "is " + key, "is " + key},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set("X-Echo", tc.echo)
+				rw.WriteHeader(http.StatusCreated)
+				_, _ = fmt.Fprintf(rw, `{"said":%q}`, tc.echo)
+			})
+			r := w.open("a")
+			ask := func(r *run) got {
+				if tc.field == "" {
+					return r.post(tc.path, tc.body)
+				}
+				return r.post(tc.path, tc.body, tc.field, tc.value)
+			}
+			first := ask(r)
+			wantAnswer(t, first, http.StatusCreated, `{"said":"`+tc.echo+`"}`, false)
+			w.waitDelivered(r.id, "a")
+			if all := w.everything("a"); tc.echo != tc.replay && strings.Contains(all, key) {
+				t.Errorf("the ledger holds the credential: %.2000s", all)
+			}
+			if _, err := w.ledger.EndRun(t.Context(), r.id, verdict.Transient, "test", "test"); err != nil {
+				t.Fatal(err)
+			}
+			again := ask(w.open("a"))
+			wantAnswer(t, again, http.StatusCreated, `{"said":"`+tc.replay+`"}`, true)
+			if got := again.header.Get("X-Echo"); got != tc.replay {
+				t.Errorf("X-Echo of the replay is %q", got)
+			}
+		})
+	}
+}
+
+// What a step gave goes into the commit, where a masked value would be another.
+func TestWhatAStepGaveIsNotKeptWithTheCredentialOfTheScript(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(rw, `{"id":"draft of %s"}`, r.Header.Get("X-Functions-Key"))
+	})
+	w.use(steppedRules)
+	if got := w.open("a").post("/mail", `{"to":"x"}`, "X-Functions-Key", operatorKey); got.status != http.StatusBadGateway {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
+	w.wantSends("/drafts/send", 0)
+	if all := w.everything("a"); strings.Contains(all, operatorKey) {
+		t.Errorf("the ledger holds the credential: %s", all)
+	}
+}
+
 func TestACredentialInABrokenAnswerIsNotKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
@@ -119,7 +184,7 @@ func TestWhatAStepGaveIsNotKeptWithTheCredential(t *testing.T) {
 	}, func(c *Config) { c.Credentials = fixedCredential{} })
 	w.use(steppedRules)
 	wantProblem(t, w.open("a").post("/mail", `{"to":"x"}`), "not-sent", http.StatusBadGateway,
-		"what it gave as draft holds the configured credential, which is never stored")
+		"what it gave as draft holds a credential, which is never stored")
 	w.wantSends("/drafts/send", 0)
 	if all := w.everything("a"); strings.Contains(all, operatorKey) {
 		t.Errorf("the ledger holds the credential: %s", all)

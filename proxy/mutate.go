@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"keep-proxy/dispatch"
+	"keep-proxy/internal/masking"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -29,6 +30,8 @@ type work struct {
 	// body is the request's content, kept as it may be stored: redacted.
 	body, kept *dispatch.Content
 	claim      ledger.Claim
+	// credentials are the script's own, which must not be kept.
+	credentials masking.Secrets
 	// as is the credential that the account was asked for with; nil if nobody was asked.
 	as *credential
 	// interim is where interim responses go: to the caller that does the work.
@@ -99,6 +102,7 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 	if w.kept, err = p.keptBody(x, req, stored); err != nil {
 		return nil, bodyRefusal(err, m.Operation.MaxBody)
 	}
+	w.credentials = m.Operation.Credentials(req)
 	w.claim = ledger.Claim{
 		Scope: scope, Key: key, Record: p.record(x, w, req, stored, scope, identity),
 		Connector: m.Connector.Content, ClientKey: w.clientKey, RepeatReplay: m.Operation.Repeat == rules.RepeatReplay,

@@ -96,7 +96,7 @@ func (p *Proxy) prepareStep(ctx context.Context, s *sending, i int) (given map[s
 	for name, value := range given {
 		if s.Secrets.In(value) {
 			// Masked, it would be another value in the commit.
-			problem = errors.Join(problem, fmt.Errorf("what it gave as %s holds the configured credential, which is never stored; keep another value", name))
+			problem = errors.Join(problem, fmt.Errorf("what it gave as %s holds a credential, which is never stored; keep another value", name))
 		}
 	}
 	return given, nil, errors.Join(problem, err)

@@ -1,4 +1,4 @@
-// Package masking masks credentials that we sent, should an API say them again in what is kept
+// Package masking masks credentials that were sent, should an API say them again in what is kept
 // of its answers. It knows the spellings that URLs and JSON have for the same text.
 //
 // # Failure
@@ -9,6 +9,7 @@ package masking
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/hex"
 	"maps"
 	"net/http"
@@ -25,14 +26,15 @@ const Masked = "<secret>"
 // shortest is the length, in bytes, below which a credential is not looked for.
 const shortest = 8
 
-// Secrets are credentials that were sent, each the value of a header field.
+// Secrets are credentials that were sent, each the value of a header field, or a part of one.
 type Secrets []string
 
-// values are the secrets and what follows the scheme in them ("Bearer x").
+// values are the secrets, what follows the scheme in them ("Bearer x"), and what that is Base64 of.
 func (s Secrets) values() []string {
 	var all []string
 	for _, v := range s {
-		for _, one := range []string{v, afterScheme(v)} {
+		token := afterScheme(v)
+		for _, one := range []string{v, token, password(token)} {
 			if len(one) >= shortest && !slices.Contains(all, one) {
 				all = append(all, one)
 			}
@@ -44,6 +46,20 @@ func (s Secrets) values() []string {
 func afterScheme(v string) string {
 	_, token, _ := strings.Cut(v, " ")
 	return strings.TrimSpace(token)
+}
+
+// password is the one in the token of a Basic scheme (RFC 7617). Where that is too short to be looked for, the user's
+// name is the credential: some APIs take their key there. Other names are told in most answers.
+func password(token string) string {
+	plain, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(token, "="))
+	user, password, ok := strings.Cut(string(plain), ":")
+	switch {
+	case err != nil || !ok || !utf8.Valid(plain):
+		return ""
+	case len(password) < shortest:
+		return user
+	}
+	return password
 }
 
 // Text is text without them.
