@@ -252,7 +252,9 @@ func canonicalText(body []byte) string {
 func (r *caseRun) played(op *Operation, env Env) {
 	switch {
 	case r.undo != "":
-		r.undone(op, env)
+		if later, ok := r.stored(op, env); ok {
+			r.undone(op, later)
+		}
 		return
 	case op.Send != nil:
 		if !r.stepped(op, &env) {
@@ -271,9 +273,49 @@ func (r *caseRun) played(op *Operation, env Env) {
 	if r.response != nil {
 		r.judged(op.Judge(env.Request, env.Account, env.Mutation, r.response))
 	}
-	if len(r.probe) > 0 {
-		r.probed(op, env)
+	later, ok := r.stored(op, env)
+	if ok && len(r.probe) > 0 {
+		r.probed(op, later)
 	}
+}
+
+// stored is what the rule may read once the request is stored. What asks then reads a request in which secrets are
+// masked. It must still be one of this operation, and the probe must still find what it asks by.
+func (r *caseRun) stored(op *Operation, env Env) (Env, bool) {
+	masked := op.Redact(env.Request)
+	if masked.URL() == env.Request.URL() && string(masked.Body()) == string(env.Request.Body()) || !op.Reconciles() && op.Undo == nil {
+		return env, true
+	}
+	later := env
+	req, refusal := Rebuild(masked.Method, masked.URL(), masked.Header, masked.Body())
+	if refusal == nil {
+		if op.Connector.AccountRead != nil {
+			req = req.WithAccount(op.Connector, caseAccount)
+		}
+		later.Request = req
+		m := op.Connector.matchAt(op.Connector.fileHosts, req)
+		if refusal = m.Refusal; m.Operation == op {
+			return later, r.begins(op, env, later)
+		}
+	}
+	problem := "as it is stored, with secrets masked, the request is none of " + op.Name
+	if refusal != nil {
+		problem += " (" + refusal.Detail + ")"
+	}
+	r.problems = append(r.problems, problem)
+	return env, false
+}
+
+// begins reports whether what can be asked about the request can still be asked once it is stored.
+func (r *caseRun) begins(op *Operation, env, later Env) bool {
+	for _, p := range op.probes() {
+		_, before := p.Begin(env)
+		if _, err := p.Begin(later); err != nil && before == nil {
+			r.problems = append(r.problems, "as the request is stored, with secrets masked, the probe can't begin: "+err.Error())
+			return false
+		}
+	}
+	return true
 }
 
 // undone plays the taking back of an object, to which the case's answers are.

@@ -93,6 +93,44 @@ func TestCasesSayWhatDiffers(t *testing.T) {
 	}
 }
 
+// What asks reads the request as it is stored.
+func TestCasesAskByWhatIsStored(t *testing.T) {
+	t.Parallel()
+	const probe, both = "reconcile: [{probe: {get: '/things/{form.ref}', observe: [{when: response.json.ok, is: applied}]}}]",
+		"reconcile: [{probe: {get: \"/things/{has(form.ref) ? form.ref : json.ref}\", observe: [{when: response.json.ok, is: applied}]}}]"
+	const undo = "reconcile: [{none: why}]\n    compensate: {delete: '/things/{form.ref}/{object}'}"
+	for name, tc := range map[string]struct{ keys, match, request, rest, part string }{
+		"the secret is beside what it asks by":    {"secret: [form.token]\n    " + probe, "", "ref=a&token=t", "probe: [{body: {ok: true}}], expect: {observation: applied}", ""},
+		"JSON is left alone":                      {"secret: [form.token]\n    " + both, "", `{"ref":"a"}`, "probe: [{body: {ok: true}}], expect: {observation: applied}", ""},
+		"the whole body is masked":                {"secret: [json.token]\n    " + probe, "", "ref=a&token=t", "probe: [{body: {ok: true}}], expect: {observation: applied}", "the probe can't begin"},
+		"the whole body is masked, and not asked": {"secret: [json.token]\n    " + probe, "", "ref=a&token=t", "expect: {operation: make}", "the probe can't begin"},
+		"an undo by a body that is masked":        {"secret: [json.token]\n    " + undo, "", "ref=a&token=t", "undo: o, expect: {sent: {method: DELETE, url: 'https://api.test/things/a/o'}}", "can't be undone"},
+		"an undo beside a secret":                 {"secret: [form.token]\n    " + undo, "", "ref=a&token=t", "undo: o, expect: {sent: {method: DELETE, url: 'https://api.test/things/a/o'}}", ""},
+		"another operation's by what is masked":   {"secret: [json.token]\n    " + probe, "form.ref == 'a'", "ref=a&token=t", "expect: {operation: make}", "the request is none of make"},
+		"of which nothing is asked":               {"secret: [json.token]", "", "ref=a&token=t", "expect: {operation: make}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rule := mutationWith(tc.keys)
+			if strings.Contains(tc.keys, "reconcile:") {
+				rule = strings.Replace(rule, "    reconcile: [{none: why}]\n", "", 1)
+			}
+			if tc.match != "" {
+				rule = strings.Replace(rule, "path: /things}", `path: /things, when: "`+tc.match+`"}`, 1)
+			}
+			kind := "application/x-www-form-urlencoded"
+			if strings.HasPrefix(tc.request, "{") {
+				kind = "application/json"
+			}
+			findings := load(t, connectorHead+rule+"cases:\n  - {name: c, request: {method: POST, url: 'https://api.test/things', headers: {content-type: "+kind+
+				"}, body: '"+tc.request+"'}, "+tc.rest+"}\n").RunCases()
+			if tc.part == "" && len(findings) > 0 || tc.part != "" && (len(findings) != 1 || !strings.Contains(findings[0].Problem, tc.part)) {
+				t.Errorf("%v, want %q", findings, tc.part)
+			}
+		})
+	}
+}
+
 // A probe that wants more answers than a case has is retry whatever the rule says, so that a case
 // which expects that would hold, and test nothing.
 func TestACaseGivesAProbeAllItAsksFor(t *testing.T) {

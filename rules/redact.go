@@ -162,7 +162,7 @@ func (op *Operation) hiddenQuery(p *pairs) (values []string) {
 const maskedPair = "%3Csecret%3E"
 
 // redactBody masks the secret places of the body. A body in which they can't be
-// looked for is not kept at all.
+// looked for is not kept at all. JSON holds none where all of them are a form's.
 func (op *Operation) redactBody(req, next *Request) {
 	tree, names := op.secretBody("")
 	if tree == nil && len(names) == 0 || !req.HasBody() {
@@ -172,9 +172,11 @@ func (op *Operation) redactBody(req, next *Request) {
 	c := req.read()
 	switch {
 	case c.problem != nil || c.jsonProblem != nil:
-	case c.json != nil && tree != nil:
+	case c.json != nil && tree == nil:
+		return
+	case c.json != nil:
 		body = appendMasked(nil, c.json, tree)
-	case c.form != nil && c.form.problem == nil && tree == nil:
+	case c.form != nil && c.form.problem == nil && len(names) > 0:
 		p := *c.form
 		for _, name := range names {
 			if len(p.values(name)) > 0 {

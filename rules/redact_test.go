@@ -74,6 +74,42 @@ func TestRedactedFormsAndRestVariables(t *testing.T) {
 	}
 }
 
+// An operation may take a form or JSON. What is secret in one of them is looked for in that alone.
+func TestSecretsOfAFormLeaveJSONAlone(t *testing.T) {
+	t.Parallel()
+	const json, form = "Content-Type: application/json", "Content-Type: application/x-www-form-urlencoded"
+	for _, tc := range []struct{ places, header, body, want string }{
+		{"form.token", form, "token=SECRET&a=%7e", "token=%3Csecret%3E&a=%7e"},
+		{"form.token", json, `{ "ref": "a", "token": "t" }`, `{ "ref": "a", "token": "t" }`},
+		{"form.token", json, `["a"]`, `["a"]`},
+		{"form.token", json, `{"token":1,"token":2}`, "<secret>"},
+		{"form.token", "Content-Type: text/plain", "token=SECRET", "<secret>"},
+		{"form.token, json.token", form, "token=SECRET&a=b", "token=%3Csecret%3E&a=b"},
+		{"form.token, json.token", json, `{"token":"SECRET","a":1}`, `{"token":"<secret>","a":1}`},
+		{"json.token", form, "token=SECRET", "<secret>"},
+	} {
+		_, op := operation(t, mutationWith("secret: ["+tc.places+"]"))
+		if got := string(op.Redact(request(t, "POST https://api.test/things", tc.body, tc.header)).Body()); got != tc.want {
+			t.Errorf("%s of %s is stored as %s, want %s", tc.places, tc.body, got, tc.want)
+		}
+	}
+}
+
+// What stands for a whole body holds no value that could be read, nor lacks one.
+func TestOfABodyThatIsMaskedNothingIsRead(t *testing.T) {
+	t.Parallel()
+	set, op := operation(t, mutationWith("secret: [json.token]\n    subkey: form.?ref.orValue('')"))
+	for _, body := range []string{"ref=a&token=SECRET", `"SECRET"`} {
+		stored := op.Redact(request(t, "POST https://api.test/things", body))
+		if again := string(op.Redact(stored).Body()); strings.Contains(again, "SECRET") {
+			t.Errorf("masked twice it is %s", again)
+		}
+		if deriveRefusal(t, set, stored) == nil {
+			t.Errorf("%s is read", stored.Body())
+		}
+	}
+}
+
 func TestRedactResponse(t *testing.T) {
 	t.Parallel()
 	_, op := operation(t, mutationWith(`secret: [response.json.token, "response.header['x-session']", "response.json.list[*].key"]`))
