@@ -95,7 +95,8 @@ type Proxy struct {
 	// Timeouts bounds the content of a request, and one dispatch.
 	Timeouts Timeouts `key:"timeouts"`
 	// Passthrough lists hosts that are tunnelled blind, each host or *.suffix,
-	// and :port for one port only. Mutations there are not seen. Default none.
+	// and :port for one port only. Mutations there are not seen. A tunnel whose TLS
+	// names another host is cut. Default none.
 	Passthrough []string `key:"passthrough" read:"host"`
 	// Egress is checked after DNS, for every connection to an upstream.
 	Egress Egress `key:"egress"`

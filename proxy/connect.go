@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -255,11 +256,12 @@ const effectPassthrough = "passthrough"
 // them.
 func (p *Proxy) Reloaded() { p.open.uncover() }
 
-// tunnelBlind joins a client to an upstream without looking inside. Only the
-// gate at CONNECT and later cuts apply to it (see Reloaded too).
+// tunnelBlind joins a client to an upstream and looks at nothing but the name in its ClientHello. The gate at CONNECT
+// and later cuts apply to it (see Reloaded too).
 func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
-	x := &exchange{caller: t.caller, client: r.Context()}
-	if f := p.gate(x); f != nil {
+	x := &exchange{caller: t.caller, tunnel: t, client: r.Context()}
+	f := p.admitBlind(x)
+	if f != nil {
 		p.turnAway(w, r, t.caller, f)
 		return
 	}
@@ -274,6 +276,10 @@ func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 	answer := &answerWriter{status: http.StatusOK}
 	delivered := false
 	defer func() {
+		if f != nil {
+			p.noteTunnel(t, f.problem, f.detail)
+			return
+		}
 		p.config.Metrics.Request(x.effect, "", answer.status, p.config.Clock.Now().Sub(x.started))
 		p.told(x, r, answer, delivered)
 	}()
@@ -295,18 +301,23 @@ func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 	}
 	up := make(chan error, 1)
 	go func() {
-		n, err := carryBlind(client, there, breakOff)
-		x.received = n
+		var err error
+		f, err = p.carryNamed(x, r, client, there, breakOff)
 		up <- err
 	}()
-	n, err := carryBlind(there, client, breakOff)
+	n, err := carryBlind(nil, there, client, breakOff)
 	delivered = errors.Join(err, <-up) == nil && !open.wasStopped()
 	answer.bytes = n
 }
 
-// carryBlind carries one direction. Its end in good order ends it at the other side.
-func carryBlind(from, to net.Conn, breakOff func()) (int64, error) {
-	n, err := io.Copy(to, from)
+// carryBlind carries one direction, from what was read ahead on. Its end in good order ends it at the other side.
+func carryBlind(ahead []byte, from, to net.Conn, breakOff func()) (int64, error) {
+	n, err := io.Copy(to, bytes.NewReader(ahead))
+	if err == nil {
+		var more int64
+		more, err = io.Copy(to, from)
+		n += more
+	}
 	if err != nil {
 		breakOff()
 		return n, err
