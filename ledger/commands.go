@@ -28,6 +28,8 @@ type OpenRun struct {
 	Tolerate []string
 	// RequireTraffic keeps the run from being done before one of its requests came to the proxy.
 	RequireTraffic bool
+	// Passthrough lets a run with MutationsNone open blind tunnels.
+	Passthrough bool
 }
 
 // Claim asks whether a mutation may be sent.

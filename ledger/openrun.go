@@ -204,7 +204,8 @@ func (c *command) newRun(id string, o OpenRun, attempt int) *Run {
 	return &Run{
 		ID: id, Workflow: o.Workflow, Item: o.Item, Attempt: attempt, Once: o.Once, Items: o.Items, State: RunRunning,
 		Mutations: cmp.Or(o.Mutations, MutationsMany), OnFailure: cmp.Or(o.OnFailure, FailureAbort), BlockScope: o.BlockScope, Title: o.Title,
-		ResumeHint: o.ResumeHint, Labels: o.Labels, Tolerate: o.Tolerate, RequireTraffic: o.RequireTraffic, TokenSHA256: o.TokenSHA256, OpenedAt: c.now.Wall,
+		ResumeHint: o.ResumeHint, Labels: o.Labels, Tolerate: o.Tolerate, RequireTraffic: o.RequireTraffic, Passthrough: o.Passthrough,
+		TokenSHA256: o.TokenSHA256, OpenedAt: c.now.Wall,
 		ExpiresAt: c.now.Wall.Add(cmp.Or(o.TTL, DefaultRunTTL)),
 	}
 }

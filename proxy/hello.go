@@ -55,9 +55,14 @@ func (h *hello) serverName(ctx context.Context) (name string, err error) {
 	return name, err
 }
 
-// admitBlind refuses a blind tunnel to a stopped scope.
+// admitBlind refuses a blind tunnel to a stopped scope, and to a run that may read only and wasn't told otherwise.
 func (p *Proxy) admitBlind(x *exchange) *refusal {
-	return p.gate(x)
+	f := p.gate(x)
+	if f == nil && p.readsOnly(x.caller) && !p.standing(x.caller).Run.Passthrough {
+		f = refuse(problemReadOnlyRun, "This run may read only, and nobody sees what a tunnel to "+x.tunnel.target+" carries; nothing was sent. "+
+			"Open the run with passthrough (run --passthrough) if that only reads.")
+	}
+	return f
 }
 
 // carryNamed carries what a client says in its blind tunnel. It refuses TLS for another host than the tunnel's.

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -8,7 +9,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,5 +165,25 @@ func TestACutTunnelMarksTheRunUntilTheRightOneGetsThrough(t *testing.T) {
 	r.tunnelTo("api.test:443")
 	if _, err := w.ledger.FinishRun(t.Context(), r.id, ledger.OutcomeDone, false); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestARunThatReadsOnlyGetsABlindTunnelIfItIsToldSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created, func(c *Config) { c.Passthrough, c.Dial = []string{"cdn.test"}, greeter(t) })
+	for _, told := range []bool{false, true} {
+		r := w.open(map[bool]string{false: "a", true: "b"}[told], func(o *ledger.OpenRun) { o.Mutations, o.Passthrough = ledger.MutationsNone, told })
+		_, in, resp := r.tunnelTo(cdn)
+		if told {
+			if line, _ := in.ReadString('\n'); resp.StatusCode != http.StatusOK || line != "220 ready\n" {
+				t.Errorf("told so: %d %q", resp.StatusCode, line)
+			}
+			continue
+		}
+		text, _ := io.ReadAll(bufio.NewReader(resp.Body))
+		wantProblem(t, got{resp.StatusCode, resp.Header, string(text), nil}, "read-only-run", 403, "--passthrough")
+		if missing := r.state().Missing(); len(missing) != 1 || !strings.HasPrefix(missing[0].Host, "cdn.test") {
+			t.Errorf("the run lacks %+v", missing)
+		}
 	}
 }

@@ -41,6 +41,8 @@ type OpenRun struct {
 	Tolerate []string `json:"tolerate,omitzero"`
 	// RequireTraffic keeps the run from being done before one of its requests came to the proxy.
 	RequireTraffic bool `json:"require_traffic,omitzero"`
+	// Passthrough lets a run with mutations none use the hosts of proxy.passthrough. What it does there isn't seen.
+	Passthrough bool `json:"passthrough,omitzero"`
 	// Listener gives the run a proxy address of its own that takes no credentials. It is for clients
 	// that can't be given any. Who reaches it acts for the run.
 	Listener bool `json:"listener,omitzero"`

@@ -69,6 +69,7 @@ func (o *openFlags) bind(cmd *cobra.Command) {
 	f.StringVar(&o.ResumeHint, "resume-hint", "", "how a person starts the work again")
 	f.StringSliceVar(&o.Tolerate, "tolerate", nil,
 		"a refusal that is meant, as CODE:HOST, such as\nunmatched:telemetry.example.com; the item can be done all the same")
+	f.BoolVar(&o.Passthrough, "passthrough", false, "with --mutations none: allow the hosts of proxy.passthrough, where nobody\nsees what is changed")
 	f.BoolVar(&o.Listener, "listener", false, "a proxy address of the run's own, which takes no credentials,\nfor clients that can't be given any")
 	f.DurationVar((*time.Duration)(&o.TTL), "ttl", 0, "end the run when nothing is heard of it for so long (default runs.ttl)")
 	o.flags = f
