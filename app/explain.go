@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -172,7 +171,8 @@ func (a *App) standing(ctx context.Context, raw rules.Raw, x Explained) (now str
 	if op == nil {
 		return "", false, nil
 	}
-	found, err := a.recordsOf(ctx, request, op, x)
+	ahead, err := a.recordsOf(ctx, request, op, x)
+	found := ahead.Records
 	switch {
 	case errors.Is(err, errUnasked):
 		return "An earlier version of its rule asks the API whose data it changes, and explaining asks nobody: " +
@@ -181,6 +181,8 @@ func (a *App) standing(ctx context.Context, raw rules.Raw, x Explained) (now str
 		return "It would be refused as ambiguous-record: " + err.Error() + ".", false, nil
 	case err != nil:
 		return "", false, err
+	case ahead.Doubted != nil:
+		return "Mutation " + ahead.Doubted.ID + " of an earlier version of the rule may be this one: it would be refused as ambiguous-record. " + ahead.Why, false, nil
 	case len(found) == 0:
 		return "It would be claimed and sent.", true, nil
 	case len(found) > 1:
@@ -207,54 +209,29 @@ func (a *App) explainedAs(raw rules.Raw, x Explained) (*rules.Request, *rules.Op
 
 // recordsOf finds the records that an explained request would meet, under every
 // version of its rule.
-func (a *App) recordsOf(ctx context.Context, request *rules.Request, op *rules.Operation, x Explained) ([]*ledger.Mutation, error) {
-	var key ledger.Key
-	if err := key.UnmarshalText([]byte(x.Key)); err != nil {
-		return nil, fmt.Errorf("explain: %w", err)
+func (a *App) recordsOf(ctx context.Context, request *rules.Request, op *rules.Operation, x Explained) (ledger.Ahead, error) {
+	q := ledger.Claim{Scope: x.Scope, Was: op.Was}
+	if err := q.Key.UnmarshalText([]byte(x.Key)); err != nil {
+		return ledger.Ahead{}, fmt.Errorf("explain: %w", err)
 	}
-	var item *ledger.Item
-	err := a.ledger.View(ctx, func(v ledger.View) (err error) {
-		item, err = v.Item(x.Scope.Workflow, x.Scope.Item)
-		return err
-	})
-	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
-		return nil, err
+	q.Record.Connector, q.Record.Operation = x.Connector, x.Operation
+	q.Record.ConnectorHash, q.Record.ConnectorHosts = op.Connector.Hash, op.Connector.HostsInForce
+	ahead, err := a.ledger.Ahead(ctx, &q)
+	if err != nil || len(ahead.Rules) == 0 {
+		return ahead, err
 	}
-	accounts := unasked
+	past := proxy.Past{Pinned: a.versions.connector, Accounts: unasked, Rules: a.rules.Load()}
 	if x.AccountAsked != "" {
-		accounts = saidToBe(x.Account)
+		past.Accounts = saidToBe(x.Account)
 	}
-	past, err := proxy.HistoryKeys(ctx, a.versions.connector, accounts, x.Scope, request, op,
-		item.EarlierRules(ledger.ItemRule{
-			Connector: x.Connector, Operation: x.Operation, Hash: op.Connector.Hash, Hosts: op.Connector.HostsInForce,
-		}, op.Was))
+	q.EarlierKeys, err = past.Keys(ctx, x.Scope, request, op, ahead.Rules)
 	switch {
 	case errors.Is(err, errUnasked):
-		return nil, err
+		return ahead, err
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", errRuleLost, err)
+		return ahead, fmt.Errorf("%w: %w", errRuleLost, err)
 	}
-	keys := []ledger.Key{key}
-	for _, p := range past {
-		if p.Key != (ledger.Key{}) && !slices.Contains(keys, p.Key) {
-			keys = append(keys, p.Key)
-		}
-	}
-	var found []*ledger.Mutation
-	err = a.ledger.View(ctx, func(v ledger.View) error {
-		for _, key := range keys {
-			m, err := v.Mutation(key)
-			if errors.Is(err, ledger.ErrNotFound) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			found = append(found, m)
-		}
-		return nil
-	})
-	return found, err
+	return a.ledger.Ahead(ctx, &q)
 }
 
 // whatNow is the table of docs/semantics.md, "Replaying", in words.

@@ -94,8 +94,8 @@ func acknowledged(m *Mutation) string {
 		return "The question is closed, and the payload stays refused. An item that waits because of it goes on waiting, " +
 			"until a person decides on the item itself, such as to open it again (keep-proxy items reopen)."
 	case EscalationAmbiguous:
-		return "The question is closed, and the request stays refused in this item, since both versions of the rule made a mutation of it: " +
-			"finish its work by hand (keep-proxy items done), or begin it anew (keep-proxy items new-attempt). " +
+		return "The question is closed, and the request stays refused in this item until its rule says which record is its own. " +
+			"Mend the rule as the question says. Else finish its work by hand (keep-proxy items done), or begin it anew (keep-proxy items new-attempt). " +
 			"Put into the identity of the rule what tells the two apart, before other items come to the same."
 	case EscalationNoResult:
 		return "The question is closed. The answer is still missing: later runs are refused at it, unless the rule says what they get (on_no_result)."

@@ -18,7 +18,7 @@ import (
 //  3. The run makes no mutation → read-only-run. It has made its only one → one-mutation. It is failing, and this
 //     isn't the payload that failed → run-aborted.
 //  4. An unresolved mutation stops the scope → blocked. A managed run that won't wait is over.
-//  5. Two records fit → ambiguous-record. None fits → drift, or sent. One fits → as docs/semantics.md §2 (repeats)
+//  5. Two records fit → ambiguous-record. None fits, but one may → ambiguous-record. None → drift, or sent. One fits → as docs/semantics.md §2 (repeats)
 //     and §7 (replays) say.
 //
 // A refusal is no error. After an error nothing may be sent: ErrInvalid for a wrong claim, ErrNotFound
@@ -80,6 +80,9 @@ type claiming struct {
 	m    *Mutation
 	// matches are the records that fit under any version of the rule.
 	matches []*Mutation
+	// doubted may be the record where none fits; why says how to tell.
+	doubted *Mutation
+	why     string
 	// drifted is what to note of a dispatch; steadied says that the run's Steady has changed.
 	drifted  string
 	steadied bool

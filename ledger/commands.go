@@ -54,6 +54,8 @@ type Claim struct {
 	Redelivery bool
 	// Was are earlier names of the operation.
 	Was []string
+	// Elsewhere reports whether a version is for other hosts, so that no record of it is meant; nil for none.
+	Elsewhere func(ItemRule) bool
 	// EarlierKeys are the keys under earlier versions of the rule (Ahead). Without one the claim is stale.
 	EarlierKeys []RuleKey
 	// Compared is needed where the stored payload is another one (Ahead). Without it the claim is stale.

@@ -55,14 +55,20 @@ func (c *claiming) drift() (*Claimed, string, error) {
 // driftAccepted reports whether a person accepted drifts of the operation, under any of its names.
 func (c *claiming) driftAccepted() bool {
 	return slices.ContainsFunc(c.item.Drifts, func(accepted string) bool {
-		name, ours := strings.CutPrefix(accepted, c.q.Record.Connector+"/")
-		return ours && c.names(name)
+		connector, operation, _ := strings.Cut(accepted, "/")
+		return c.names(connector, operation)
 	})
 }
 
-// names reports whether the claim's operation has, or had, this name.
-func (c *claiming) names(operation string) bool {
-	return operation == c.q.Record.Operation || slices.Contains(c.q.Was, operation)
+// names reports whether the claim's operation has, or had, these names. It had those by which a stored version reads
+// the claim's request.
+func (c *claiming) names(connector, operation string) bool {
+	if connector == c.q.Record.Connector && (operation == c.q.Record.Operation || slices.Contains(c.q.Was, operation)) {
+		return true
+	}
+	return slices.ContainsFunc(c.q.EarlierKeys, func(k RuleKey) bool {
+		return k.Key != Key{} && k.Rule.Connector == connector && k.Rule.Operation == operation
+	})
 }
 
 // steady notes that the run is looked at no more; a run of many items is looked at each time.
@@ -85,7 +91,7 @@ func (c *claiming) unasked() (list []*Mutation, complete bool, err error) {
 	}
 	complete = true
 	for _, m := range all {
-		if !c.names(m.Operation) || m.Connector != c.q.Record.Connector || m.Attempt != c.q.Attempt || m.Run == c.run.ID {
+		if !c.names(m.Connector, m.Operation) || m.Attempt != c.q.Attempt || m.Run == c.run.ID {
 			continue
 		}
 		if c.mayApply(m) {

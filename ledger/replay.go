@@ -13,6 +13,9 @@ func (c *claiming) byRecord() (*Claimed, error) {
 	if len(c.matches) > 1 {
 		return c.ambiguous()
 	}
+	if c.m == nil && c.doubted != nil {
+		return c.inDoubt()
+	}
 	if c.m == nil {
 		refusal, note, err := c.drift()
 		if err != nil || refusal != nil {

@@ -25,13 +25,16 @@ func (m *Mutation) rule() ItemRule {
 // RuleKey is the key that a claim's request has under an earlier version of its rule.
 type RuleKey struct {
 	Rule ItemRule
-	// Key is zero where that version reads no such mutation in the request.
+	// Key is zero where that version reads no such mutation in the request, or can't tell which.
 	Key Key
+	// Unsure says why a record under Key may be the request's; without a Key, any record of that version. It is empty
+	// where the record under Key is.
+	Unsure string
 }
 
 // EarlierRules lists the versions of the rules, except now, under which the item may have the claimed mutation. The
-// operation's earlier names are was. Another version may name it otherwise: not everybody who renames an operation
-// says so.
+// operation's earlier names are was. Another version may name operation and connector otherwise: not everybody who
+// renames them says so.
 func (i *Item) EarlierRules(now ItemRule, was []string) []ItemRule {
 	if i == nil {
 		return nil
@@ -40,7 +43,7 @@ func (i *Item) EarlierRules(now ItemRule, was []string) []ItemRule {
 	for _, r := range i.Rules {
 		named := r.Operation == now.Operation || slices.Contains(was, r.Operation)
 		same := r.Hash == now.Hash && r.Hosts == now.Hosts
-		if r.Connector == now.Connector && r != now && (named || !same) {
+		if r != now && (named || !same) {
 			out = append(out, r)
 		}
 	}
@@ -53,6 +56,9 @@ type Ahead struct {
 	Rules []ItemRule
 	// Records are those that fit under the keys that it has.
 	Records []*Mutation
+	// Doubted may be the claim's record where none fits; Why says how to tell.
+	Doubted *Mutation
+	Why     string
 }
 
 // Compare is the record with whose payload that of the claim is to be compared, nil for none.
@@ -83,11 +89,14 @@ func readAhead(v View, q *Claim, item *Item) (a Ahead, err error) {
 	}
 	keys := []Key{q.Key}
 	for _, r := range item.EarlierRules(q.Record.rule(), q.Was) {
+		if q.Elsewhere != nil && q.Elsewhere(r) {
+			continue
+		}
 		i := slices.IndexFunc(q.EarlierKeys, func(k RuleKey) bool { return k.Rule == r })
 		if i < 0 {
 			a.Rules = append(a.Rules, r)
-		} else if key := q.EarlierKeys[i].Key; key != (Key{}) && !slices.Contains(keys, key) {
-			keys = append(keys, key)
+		} else if k := q.EarlierKeys[i]; k.Unsure == "" && k.Key != (Key{}) && !slices.Contains(keys, k.Key) {
+			keys = append(keys, k.Key)
 		}
 	}
 	for _, key := range keys {
@@ -99,7 +108,30 @@ func readAhead(v View, q *Claim, item *Item) (a Ahead, err error) {
 			a.Records = append(a.Records, m)
 		}
 	}
-	return a, nil
+	if len(a.Records) == 0 {
+		a.Doubted, a.Why, err = doubted(v, q)
+	}
+	return a, err
+}
+
+// doubted finds a record that may be the claim's by a version that isn't sure. What failed may be sent again anyway.
+func doubted(v View, q *Claim) (*Mutation, string, error) {
+	for _, k := range q.EarlierKeys {
+		if k.Unsure == "" {
+			continue
+		}
+		all, err := mutationsOf(v, q.Workflow, q.Item)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, m := range all {
+			fits := m.Key == k.Key || k.Key == (Key{}) && m.rule() == k.Rule
+			if fits && m.Attempt == q.Attempt && m.State != Failed {
+				return m, k.Unsure, nil
+			}
+		}
+	}
+	return nil, "", nil
 }
 
 // findRecord looks for the record of the claim, which is stale without a key under some version.
@@ -111,6 +143,7 @@ func (c *claiming) findRecord() (*Claimed, error) {
 	if len(a.Rules) > 0 {
 		return &Claimed{Decision: DecideStale}, nil
 	}
+	c.doubted, c.why = a.Doubted, a.Why
 	if c.matches = a.Records; len(c.matches) > 0 {
 		c.m = c.matches[0]
 	}
@@ -155,11 +188,22 @@ func (c *claiming) ambiguous() (*Claimed, error) {
 	for _, m := range c.matches {
 		ids = append(ids, fmt.Sprintf("%s (%s, %s of version %d, %s)", m.ID, m.Target, m.Operation, m.ConnectorVersion, m.State))
 	}
-	out := refused("ambiguous-record", "The rule was changed, and now two records fit this request: %s. It is not sent; a person has to decide.",
-		strings.Join(ids, " and "))
-	c.m = c.matches[0]
 	// Nobody is asked about a skipped one.
 	first := c.matches[max(0, slices.IndexFunc(c.matches, func(m *Mutation) bool { return m.State != Skipped }))]
+	c.m = c.matches[0]
+	return c.askWhich(first, refused("ambiguous-record",
+		"The rule was changed, and now two records fit this request: %s. It is not sent; a person has to decide.", strings.Join(ids, " and ")))
+}
+
+// inDoubt refuses a claim that may be about a record of another version: sent, it might be done twice.
+func (c *claiming) inDoubt() (*Claimed, error) {
+	c.m = c.doubted
+	return c.askWhich(c.m, refused("ambiguous-record", "The rule was changed, and mutation %s (%s, %s.%s of version %d, %s) may be this one. %s Nothing was sent.",
+		c.m.ID, c.m.Target, c.m.Connector, c.m.Operation, c.m.ConnectorVersion, c.m.State, c.why))
+}
+
+// askWhich asks a person which record is meant.
+func (c *claiming) askWhich(first *Mutation, out *Claimed) (*Claimed, error) {
 	mv := c.at(ActorProxy, out.Detail)
 	if first.asked() != EscalationAmbiguous && first.State != Skipped {
 		first.escalate(EscalationAmbiguous, mv)

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -56,6 +57,7 @@ func TestARecordIsMetUnderAStoredVersionOfItsRule(t *testing.T) {
 		{"another version needs the key under the first", first, "b", []func(*ledger.Claim){version("v2")}, ledger.DecideStale, "", ""},
 		{"the record of the first is taken", first, "b", []func(*ledger.Claim){version("v2", under("v1", "a"))}, ledger.DecideReplay, "", "a"},
 		{"the first reads no such mutation", first, "b", []func(*ledger.Claim){version("v2", under("v1", ""))}, ledger.DecideDispatch, "", "b"},
+		{"the first is for other hosts", first, "b", []func(*ledger.Claim){version("v2"), func(q *ledger.Claim) { q.Elsewhere = func(r ledger.ItemRule) bool { return r.Hash == "v1" } }}, ledger.DecideDispatch, "", "b"},
 		{"the first has no such record", first, "b", []func(*ledger.Claim){version("v2", under("v1", "c"))}, ledger.DecideDispatch, "", "b"},
 		{"the same key under both", first, "a", []func(*ledger.Claim){version("v2", under("v1", "a"))}, ledger.DecideReplay, "", "a"},
 		{"two records fit", both, "b", []func(*ledger.Claim){version("v2", under("v1", "a"))}, ledger.DecideRefused, "ambiguous-record", "b"},
@@ -95,6 +97,53 @@ func TestARecordIsMetUnderAStoredVersionOfItsRule(t *testing.T) {
 				}
 				w.escalated(c.of, ledger.EscalationAmbiguous)
 			}
+		})
+	}
+}
+
+// A version may not be sure whether its record is the claim's. Then what may be done already isn't sent.
+func TestAVersionThatIsntSureStopsTheClaim(t *testing.T) {
+	t.Parallel()
+	done := func(w *world) { w.applied("a", version("v1")) }
+	for name, c := range map[string]struct {
+		before func(*world)
+		key    string
+		stops  bool
+	}{
+		"its record is there":                   {done, "a", true},
+		"another record of it is there":         {done, "c", false},
+		"it can't tell which, and has a record": {done, "", true},
+		"its record failed": {func(w *world) {
+			r := w.open()
+			w.finish("a", w.send(r, "a", version("v1")), ledger.VerdictFailed)
+			_, err := w.EndRun(w.t.Context(), r.ID, "", "over", "person:ada")
+			w.ok(err)
+		}, "", false},
+		"its record is of the attempt before": {func(w *world) {
+			done(w)
+			_, err := w.decideItem(ledger.ItemNewAttempt)
+			w.ok(err)
+		}, "", false},
+		"its record was made under another rule": {func(w *world) { done(w); w.applied("c", version("v2", under("v1", "")), allowDrift) }, "c", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c.before(w)
+			k := under("v1", c.key)
+			k.Unsure = "Say was."
+			v2 := under("v2", "")
+			out := w.claim(w.open(), "b", version("v3", k, v2), allowDrift)
+			if !c.stops {
+				if out.Decision != ledger.DecideDispatch {
+					t.Errorf("%q %q (%s)", out.Decision, out.Problem, out.Detail)
+				}
+				return
+			}
+			if out.Problem != "ambiguous-record" || !out.RunRefused || !strings.Contains(out.Detail, k.Unsure) {
+				t.Errorf("%q %q (%s)", out.Decision, out.Problem, out.Detail)
+			}
+			w.escalated(cmp.Or(c.key, "a"), ledger.EscalationAmbiguous)
 		})
 	}
 }

@@ -158,7 +158,7 @@ var bugs = []bug{
 	},
 	{
 		name: "records under an earlier version of the rule are not looked for", stage: "histories", sentence: `took effect [0-9]+ times`,
-		edits: []edit{{"ledger Item.EarlierRules", "if r.Connector == now.Connector &&", "if false && r.Connector == now.Connector &&"}},
+		edits: []edit{{"ledger Item.EarlierRules", "if r != now &&", "if false && r != now &&"}},
 	},
 	{
 		name: "the subkey is left out of the key", stage: "histories", sentence: `a script was told of [0-9]+ intents, and [0-9]+ took effect`,

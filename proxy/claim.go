@@ -195,11 +195,12 @@ func (p *Proxy) readAhead(ctx context.Context, w *work) *refusal {
 // keysAhead adds the keys under these versions. Without one of them it isn't known whether a record
 // is the request's.
 func (p *Proxy) keysAhead(ctx context.Context, w *work, of []ledger.ItemRule) *refusal {
-	accounts := askedAhead(ctx, p.config.Pinned, p.accountsFor(w), w.req, of)
+	past := Past{Pinned: p.config.Pinned, Accounts: p.accountsFor(w), Rules: p.config.Rules()}
+	past.Accounts = past.askedAhead(ctx, w.req, w.op.Connector, of)
 	var keys []ledger.RuleKey
 	var err error
 	loading := p.contents.Load(w.req, w.body, func(req *rules.Request) {
-		keys, err = HistoryKeys(ctx, p.config.Pinned, accounts, w.claim.Scope, req, w.op, of)
+		keys, err = past.Keys(ctx, w.claim.Scope, req, w.op, of)
 	})
 	if err = errors.Join(err, loading); err != nil {
 		p.config.Log.Error().Err(err).Str("item", w.claim.Item).Msg("a stored rule can't be held against this request")

@@ -108,7 +108,7 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 		Connector: m.Connector.Content, ClientKey: w.clientKey, RepeatReplay: m.Operation.Repeat == rules.RepeatReplay,
 		// Repeats among connected callers are told apart before the claim, by calls. A
 		// blocked request is refused by the gate's own words.
-		Redelivery: true, Hold: true, Was: m.Operation.Was, Drift: driftOf(m.Operation),
+		Redelivery: true, Hold: true, Was: m.Operation.Was, Elsewhere: elsewhere(p.config.Rules(), m.Connector), Drift: driftOf(m.Operation),
 		OnSkip: m.Operation.StandsInForSkipped(), OnNoResult: m.Operation.StandsInForResult(),
 	}
 	return w, nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"keep-proxy/dispatch"
@@ -36,65 +35,84 @@ func identityOf(d *rules.Derived) map[string]string {
 // AccountOf asks the API of a connector whose data a request changes.
 type AccountOf func(ctx context.Context, c *rules.Connector, req *rules.Request) (string, error)
 
-// HistoryKeys computes the keys that a request of the operation now has under stored versions of
-// its rule. A version that can't be read is an error: a record may be under it.
-func HistoryKeys(
-	ctx context.Context, pinned Pinned, accounts AccountOf, scope ledger.Scope, req *rules.Request, now *rules.Operation, of []ledger.ItemRule,
-) ([]ledger.RuleKey, error) {
+// elsewhere tells which versions are in force beside the connector now: no host is of two connectors.
+func elsewhere(set *rules.Set, now *rules.Connector) func(ledger.ItemRule) bool {
+	return func(r ledger.ItemRule) bool {
+		c := set.Connector(r.Connector)
+		return c != nil && c.Name != now.Name && c.Hash == r.Hash && c.HostsInForce == r.Hosts
+	}
+}
+
+// Past computes what requests were under stored versions of rules.
+type Past struct {
+	Pinned   Pinned
+	Accounts AccountOf
+	// Rules are those in force.
+	Rules *rules.Set
+}
+
+// Keys computes the keys that a request of the operation now has under stored versions. A version that can't be read
+// is an error: a record may be under it.
+func (p Past) Keys(ctx context.Context, scope ledger.Scope, req *rules.Request, now *rules.Operation, of []ledger.ItemRule) ([]ledger.RuleKey, error) {
 	var out []ledger.RuleKey
 	for _, r := range of {
-		key, err := historyKey(ctx, pinned, accounts, scope, req, now, r)
+		key, err := p.key(ctx, scope, req, now, r)
 		if err != nil {
 			return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
 		}
-		out = append(out, ledger.RuleKey{Rule: r, Key: key})
+		out = append(out, key)
 	}
 	return out, nil
 }
 
-// historyKey is the key under one version, zero where that reads no such mutation in the request.
-func historyKey(
-	ctx context.Context, pinned Pinned, accounts AccountOf, scope ledger.Scope, req *rules.Request, now *rules.Operation, r ledger.ItemRule,
-) (ledger.Key, error) {
-	connector, err := pinned(ctx, r.Hash)
+// key is the key under one version.
+func (p Past) key(ctx context.Context, scope ledger.Scope, req *rules.Request, now *rules.Operation, r ledger.ItemRule) (ledger.RuleKey, error) {
+	out := ledger.RuleKey{Rule: r}
+	concerned, connector, err := p.concerned(ctx, req, now.Connector, r)
 	if err != nil {
-		return ledger.Key{}, err
+		return out, err
 	}
 	op := connector.Operation(r.Operation)
 	if op == nil {
-		return ledger.Key{}, nil
+		return out, nil
 	}
-	if req, err = underVersion(ctx, accounts, connector, req); err != nil {
-		return ledger.Key{}, err
+	if concerned {
+		if req, err = underVersion(ctx, p.Accounts, connector, req); err != nil {
+			return out, err
+		}
 	}
-	var d *rules.Derived
-	if op.Name == now.Name || slices.Contains(now.Was, op.Name) {
-		d, err = op.DeriveAlone(req, r.Hosts)
-	} else {
-		// What has another name is this mutation only if that version took the request for it.
-		d, err = connector.DeriveAs(op.Name, req, r.Hosts)
+	was, err := now.Under(op, r.Hosts, req, p.Rules.Connector(r.Connector) == nil)
+	if out.Unsure = was.Unsure; err == nil && was.Derived != nil {
+		out.Key, err = keyOf(scope, op, was.Derived, identityOf(was.Derived))
 	}
-	if err != nil || d == nil {
-		return ledger.Key{}, err
+	return out, err
+}
+
+// concerned loads a version, and reports whether the request may be one of it.
+func (p Past) concerned(ctx context.Context, req *rules.Request, now *rules.Connector, r ledger.ItemRule) (bool, *rules.Connector, error) {
+	c, err := p.Pinned(ctx, r.Hash)
+	if err != nil {
+		return false, nil, err
 	}
-	return keyOf(scope, op, d, identityOf(d))
+	concerned, err := c.Concerns(now, req, r.Hosts)
+	return concerned, c, err
 }
 
 // askedAhead asks for each stored version whose data the request changes, if the version asks the
 // API for it. That waits for the network, and nobody who holds content may.
-func askedAhead(ctx context.Context, pinned Pinned, accounts AccountOf, req *rules.Request, of []ledger.ItemRule) AccountOf {
+func (p Past) askedAhead(ctx context.Context, req *rules.Request, now *rules.Connector, of []ledger.ItemRule) AccountOf {
 	type told struct {
 		account string
 		err     error
 	}
 	known := map[string]told{}
 	for _, r := range of {
-		c, err := pinned(ctx, r.Hash)
-		if err != nil || c.AccountRead == nil || c.Operation(r.Operation) == nil {
-			continue // HistoryKeys says what is wrong with it.
+		concerned, c, err := p.concerned(ctx, req, now, r)
+		if err != nil || !concerned || c.AccountRead == nil || c.Operation(r.Operation) == nil {
+			continue // Keys says what is wrong with it.
 		}
 		if _, asked := known[c.Hash]; !asked {
-			account, err := accounts(ctx, c, req)
+			account, err := p.Accounts(ctx, c, req)
 			known[c.Hash] = told{account, err}
 		}
 	}
@@ -141,7 +159,7 @@ type Pinned func(ctx context.Context, hash string) (*rules.Connector, error)
 // corrected rule frees what it held up. What can't be read covers nothing.
 func ComparePayload(ctx context.Context, l dispatch.StoredBodies, pinned Pinned, op *rules.Operation, req *rules.Request, m *ledger.Mutation) ledger.Compared {
 	out := *ledger.ComparedWith(m)
-	if (m.ConnectorHash != op.Connector.Hash || m.ConnectorHosts != op.Connector.HostsInForce) && coveredThen(ctx, pinned, req, m) {
+	if (m.ConnectorHash != op.Connector.Hash || m.ConnectorHosts != op.Connector.HostsInForce) && coveredThen(ctx, pinned, op, req, m) {
 		out.Covers = true
 		return out
 	}
@@ -162,7 +180,7 @@ func ComparePayload(ctx context.Context, l dispatch.StoredBodies, pinned Pinned,
 }
 
 // coveredThen reports whether the rule under which m was made would replay it.
-func coveredThen(ctx context.Context, pinned Pinned, req *rules.Request, m *ledger.Mutation) bool {
+func coveredThen(ctx context.Context, pinned Pinned, now *rules.Operation, req *rules.Request, m *ledger.Mutation) bool {
 	connector, err := pinned(ctx, m.ConnectorHash)
 	if err != nil {
 		return false
@@ -171,8 +189,8 @@ func coveredThen(ctx context.Context, pinned Pinned, req *rules.Request, m *ledg
 	if op == nil {
 		return false
 	}
-	d, err := op.DeriveAlone(req, m.ConnectorHosts)
-	return err == nil && d != nil && (d.PayloadDigest == m.PayloadDigest || d.SignificantDigest != "" && d.SignificantDigest == m.SignificantDigest)
+	d, err := now.Under(op, m.ConnectorHosts, req, false)
+	return err == nil && d.Derived != nil && (d.PayloadDigest == m.PayloadDigest || d.SignificantDigest != "" && d.SignificantDigest == m.SignificantDigest)
 }
 
 // storedAgain is the request of a record as it was stored.

@@ -7,7 +7,9 @@ import (
 // Connector is one external API, as its file describes it with the user's
 // settings applied.
 type Connector struct {
-	Name    string
+	Name string
+	// Was are the connector's earlier names.
+	Was     []string
 	Title   string
 	Version int
 	// Hash is the hex SHA-256 of Content. Records are pinned to it.

@@ -98,8 +98,9 @@ func TestAStoredVersionKeepsTheKeysThatItMade(t *testing.T) {
 		if c == nil {
 			t.Fatal(findings)
 		}
-		d, err := c.Operations[0].DeriveAlone(request(t, "POST https://api.test/things", `{"name":"n"}`, "Authorization: as it was"), OwnHosts)
-		if err != nil || d == nil || !strings.Contains(identityOf(d)+d.Subkey+d.Account, "as it was") {
+		op := c.Operations[0]
+		d, err := op.Under(op, OwnHosts, request(t, "POST https://api.test/things", `{"name":"n"}`, "Authorization: as it was"), false)
+		if err != nil || d.Derived == nil || !strings.Contains(identityOf(d.Derived)+d.Subkey+d.Account, "as it was") {
 			t.Errorf("%s: %+v, %v", what, d, err)
 		}
 	}

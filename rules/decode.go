@@ -193,7 +193,7 @@ var (
 	levelConnector = level{
 		Name: "the connector",
 		Known: []string{
-			"apiVersion", "connector", "version", "title", "hosts", "host_group", "reads", "account",
+			"apiVersion", "connector", "was", "version", "title", "hosts", "host_group", "reads", "account",
 			"block_scope", "trust_refused", "rate", "operations", "cases",
 		},
 		Later: []string{"aws"},

@@ -212,61 +212,6 @@ func (op *Operation) target(s *scope) string {
 // OwnHosts says that the hosts are those of the connector's file.
 const OwnHosts = "-"
 
-// DeriveAlone derives from a request as if op were the only operation there is. So another version of a rule would have
-// read it, with the connector's hosts (HostsInForce) of then. It is nil if the request isn't one of op's, or nothing
-// can be derived. Then no record can be of it. The error is of hosts that can't be read, or aren't known.
-func (op *Operation) DeriveAlone(req *Request, hosts string) (*Derived, error) {
-	patterns, err := op.Connector.hostsOf(hosts)
-	if err != nil {
-		return nil, err
-	}
-	return op.deriveUnder(req, patterns), nil
-}
-
-// DeriveAs derives from a request if c, with these hosts, reads it as the operation of that name. It is nil if c reads
-// something else in it, or nothing. The error is of hosts that can't be read.
-func (c *Connector) DeriveAs(name string, req *Request, hosts string) (*Derived, error) {
-	patterns, err := c.hostsOf(hosts)
-	if err != nil {
-		return nil, err
-	}
-	return c.deriveUnder(name, req, patterns), nil
-}
-
-func (c *Connector) deriveUnder(name string, req *Request, hosts []*hostPattern) *Derived {
-	vars, fits := matchHost(hosts, req)
-	if !fits {
-		return nil
-	}
-	m := Match{Connector: c, Host: maps.Clone(vars)}
-	if c.match(&m, req, false); m.Refusal != nil || m.Operation == nil || m.Operation.Name != name || m.Effect != EffectMutation {
-		return nil
-	}
-	d, refusal := m.Operation.Derive(req, m)
-	if refusal != nil {
-		return nil
-	}
-	return d
-}
-
-func (op *Operation) deriveUnder(req *Request, hosts []*hostPattern) *Derived {
-	vars, fits := matchHost(hosts, req)
-	if !fits || op.Effect != EffectMutation {
-		return nil
-	}
-	f := op.fit(req, vars, false)
-	if !f.ok || f.needsBody || f.problem != nil {
-		return nil
-	}
-	d, refusal := op.Derive(req, Match{
-		Connector: op.Connector, Operation: op, Effect: op.Effect, Path: f.path, Host: maps.Clone(vars),
-	})
-	if refusal != nil {
-		return nil
-	}
-	return d
-}
-
 // hostsOf are the patterns of what was noted with a record. For older records, which noted none, they are those of now.
 // Hosts of now that lack a variable which this version reads are an error.
 func (c *Connector) hostsOf(noted string) ([]*hostPattern, error) {

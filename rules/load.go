@@ -126,8 +126,11 @@ func (l *loading) collisions() {
 	for i, c := range l.connectors {
 		for _, other := range l.connectors[:i] {
 			if c.Name == other.Name {
-				l.collision(c, "repeated-connector", "the connector "+c.Name+" is already in "+other.File, "keep one of the two files, or rename one")
+				l.collision(c, "repeated-connector", "the connector "+c.Name+" is already in "+other.File, "keep one of the two files; to use your copy of a bundled one, leave that one out of connectors.bundled")
 				continue
+			}
+			if name := c.sharesName(other); name != "" {
+				l.collision(c, "was", "both "+c.Name+" and "+other.Name+" ("+other.File+") are or were "+name, "a name belongs to one connector: keep it in one of the two files")
 			}
 			for _, h := range c.hosts {
 				for _, g := range other.hosts {
@@ -139,6 +142,17 @@ func (l *loading) collisions() {
 			}
 		}
 	}
+}
+
+// sharesName finds a name that a connector has or had, as the other has or had.
+func (c *Connector) sharesName(other *Connector) string {
+	theirs := append([]string{other.Name}, other.Was...)
+	for _, name := range append([]string{c.Name}, c.Was...) {
+		if slices.Contains(theirs, name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // collision records a problem between two files.

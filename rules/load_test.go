@@ -271,6 +271,35 @@ func TestConnectorsDoNotShareHostsOrNames(t *testing.T) {
 	}
 }
 
+// Of two connectors with one name in common it can't be told whose the records under it are.
+func TestAConnectorsEarlierNamesAreItsOwn(t *testing.T) {
+	t.Parallel()
+	file := func(name, was string) File {
+		head := "connector: " + name + "\nwas: " + was
+		return File{Name: name + ".yaml", Data: []byte(strings.NewReplacer("connector: test", head, "[api.test]", "["+name+".test]").Replace(withOperation()))}
+	}
+	for _, c := range []struct {
+		name  string
+		files []File
+		loads bool
+	}{
+		{"one name", []File{file("a", "b")}, true},
+		{"several", []File{file("a", "[b, c]"), file("d", "[e]")}, true},
+		{"its own", []File{file("a", "[b, a]")}, false},
+		{"no name", []File{file("a", "B")}, false},
+		{"one that is there", []File{file("a", "[b]"), file("b", "[c]")}, false},
+		{"another one's earlier name", []File{file("a", "[b, c]"), file("d", "[c]")}, false},
+	} {
+		set, findings := Load(c.files, nil, Defaults{})
+		if (set != nil) != c.loads || !c.loads && findings[0].Code == "host-overlap" {
+			t.Errorf("%s: %v", c.name, findings)
+		}
+		if c.loads && !slices.Contains(set.Connector("a").Was, "b") {
+			t.Errorf("%s: was %v", c.name, set.Connector("a").Was)
+		}
+	}
+}
+
 func TestOperationsThatBothFitNeedAnOrder(t *testing.T) {
 	t.Parallel()
 	op := func(name, match, more string) string {

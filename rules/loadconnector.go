@@ -27,6 +27,13 @@ func (d *decoder) connector(v value, l *loading) *Connector {
 	d.version(m)
 	c := &Connector{Rate: d.rate(m.At("rate")), TrustRefused: !m.Has("trust_refused") || d.boolean(m.At("trust_refused"))}
 	c.Name, c.at = d.name(m, "connector", connectorName), m.At("connector").Place()
+	for _, item := range d.OneOrMore(m.At("was")) {
+		if name := d.shaped(item, connectorName); name == c.Name {
+			d.Fail("was", item, "this is its name now", "write the names that it had before, or leave was out")
+		} else if name != "" {
+			c.Was = append(c.Was, name)
+		}
+	}
 	c.Version = d.number(d.need(m, "version"), 1, 1<<30)
 	c.Title, c.HostGroup = c.Name, c.Name
 	if title, ok := d.text(m.At("title")); ok {

@@ -48,18 +48,17 @@ func TestSettingsForALaterVersionKeepNoStoredOneFromLoading(t *testing.T) {
 			strings.Replace(withOperation("identity: {shop: host.shop, name: json.name}"), "hosts: [api.test]", `hosts: ["{shop}.test"]`, 1),
 			Settings{Hosts: []string{"acme.test"}}, "reads host.shop, but no pattern has {shop}",
 			func(c *Connector, op *Operation) bool {
-				d, err := op.DeriveAlone(request(t, "POST https://acme.test/things", `{"name":"a"}`), OwnHosts)
-				return err == nil && d != nil && identityOf(d) == `{"name":"a","shop":"acme"}` && c.Hosts[0] == "acme.test"
+				d, err := op.Under(op, OwnHosts, request(t, "POST https://acme.test/things", `{"name":"a"}`), false)
+				return err == nil && d.Derived != nil && identityOf(d.Derived) == `{"name":"a","shop":"acme"}` && c.Hosts[0] == "acme.test"
 			},
 		},
 		"hosts without that variable, of a record of before they were noted": {
 			strings.Replace(withOperation("identity: {shop: host.shop, name: json.name}"), "hosts: [api.test]", `hosts: ["{shop}.test"]`, 1),
 			Settings{Hosts: []string{"acme.test"}}, "reads host.shop, but no pattern has {shop}",
-			func(c *Connector, op *Operation) bool {
+			func(_ *Connector, op *Operation) bool {
 				req := request(t, "POST https://acme.test/things", `{"name":"a"}`)
-				_, alone := op.DeriveAlone(req, "")
-				_, as := c.DeriveAs("make", req, "")
-				return alone != nil && as != nil // Whether a record is of it can't be told.
+				_, err := op.Under(op, "", req, false)
+				return err != nil // Whether a record is of it can't be told.
 			},
 		},
 	} {
