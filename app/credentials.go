@@ -66,11 +66,14 @@ func (c *credentials) use(s config.Connectors, set *rules.Set) {
 	c.mu.Unlock()
 }
 
-// of is what is configured for a connector now, nil for nothing, and whether it covers the
+// of is what is configured for a connector now, under any of its names, nil for nothing, and whether it covers the
 // host.
 func (c *credentials) of(connector, scheme, authority string) (configured *config.Credentials, given *givenCredential, covered bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
+	if now := c.rules.Heir(connector); now != nil {
+		connector = now.Name
+	}
 	return c.byConnector[connector], c.given[connector], c.rules.Covers(connector, scheme, authority)
 }
 

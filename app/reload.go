@@ -56,7 +56,7 @@ func (r *reloads) latest() *wire.LastReload {
 func (a *App) Reload(ctx context.Context, actor string) (wire.Reloaded, error) {
 	a.reloads.one.Lock()
 	defer a.reloads.one.Unlock()
-	out, err := a.reload()
+	out, err := a.reload(ctx)
 	a.reloads.ended(a.clock.Now(), err)
 	e := ledger.Event{Actor: actor, What: "reload", Why: "connectors: " + or(strings.Join(out.Connectors, ", "), "nothing changed")}
 	if err != nil {
@@ -83,13 +83,20 @@ func or(text, fallback string) string {
 }
 
 // reload is Reload without telling anybody.
-func (a *App) reload() (wire.Reloaded, error) {
+func (a *App) reload(ctx context.Context) (wire.Reloaded, error) {
 	out := wire.Reloaded{Connectors: []string{}, Waiting: []string{}, Findings: []string{}}
 	r, err := a.readAgain()
 	if err != nil {
 		return out, err
 	}
-	for _, f := range r.findings {
+	changes, err := a.changeAdvice(ctx, a.rules.Load(), r.set)
+	if err != nil {
+		a.options.Log.Warn().Err(err).Msg("what the changed connectors leave behind isn't known")
+	}
+	for _, f := range changes {
+		a.options.Log.Warn().Msg(f.String())
+	}
+	for _, f := range append(r.findings, changes...) {
 		out.Findings = append(out.Findings, f.String())
 	}
 	out.Waiting = append(out.Waiting, r.waiting...)

@@ -125,6 +125,16 @@ func (s *Set) Covers(connector, scheme, authority string) bool {
 	return c != nil && c.Name == connector
 }
 
+// Heir is the connector that has or had this name; nil for none.
+func (s *Set) Heir(name string) *Connector {
+	for _, c := range s.connectors {
+		if c.was(name) {
+			return c
+		}
+	}
+	return nil
+}
+
 // lookup finds the connector of a normalised host and its host variables.
 func (s *Set) lookup(scheme, host, port string) (*Connector, map[string]string) {
 	if port == "" {

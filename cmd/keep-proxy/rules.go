@@ -1,14 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"keep-proxy/admin/client"
 	"keep-proxy/app"
 	"keep-proxy/config"
 	"keep-proxy/rules"
@@ -22,6 +26,8 @@ type checked struct {
 	Unseen        []unseenView     `json:"unseen"`
 	Connectors    int              `json:"connectors"`
 	Cases         int              `json:"cases"`
+
+	set *rules.Set
 }
 
 // unseenView is an operation whose connections may change to protocols that nobody looks into.
@@ -36,17 +42,21 @@ func (c checked) failed() bool { return len(c.Configuration) > 0 || c.Rules.Fail
 
 // newCheck makes the command that validates everything.
 func newCheck() *cobra.Command {
-	var s settings
+	var s adminFlags
 	cmd := &cobra.Command{
 		Use:   "check [CONNECTOR.yaml | FOLDER …]",
 		Short: "Validate configuration and connectors, and run the connectors' cases",
-		Long: "Without files it checks everything that the proxy would load. With files or folders it checks these alone,\n" +
-			"under the configuration's numbers. It tells all findings at once, and exits 1 on any error.",
+		Long: "Without files it checks everything that the proxy would load, and asks the ledger which connectors have\n" +
+			"records. With files or folders it checks these alone, under the configuration's numbers. It tells all\n" +
+			"findings at once, and exits 1 on any error.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, err := s.check(cmd, args)
 			if err != nil {
 				return err
+			}
+			if len(args) == 0 && !found.failed() {
+				found.Rules = append(found.Rules, s.gone(cmd, found.set)...)
 			}
 			if err = show(cmd, found, showChecked); err == nil && found.failed() {
 				err = quietly(codeFailed)
@@ -76,7 +86,7 @@ func (s *settings) check(cmd *cobra.Command, names []string) (checked, error) {
 		return out, err
 	}
 	out.Rules = append(out.Rules, findings...)
-	if set == nil {
+	if out.set = set; set == nil {
 		return out, nil
 	}
 	out.Rules = append(out.Rules, set.RunCases()...)
@@ -91,6 +101,32 @@ func (s *settings) check(cmd *cobra.Command, names []string) (checked, error) {
 		}
 	}
 	return out, nil
+}
+
+// gone warns of connectors of the newest records that there are no more. Without a ledger there are none.
+func (a *adminFlags) gone(cmd *cobra.Command, set *rules.Set) rules.Findings {
+	var recorded []string
+	c, err := a.load(cmd)
+	if _, missing := os.Stat(app.LedgerDir(c)); err == nil && a.explicit() == "" && errors.Is(missing, fs.ErrNotExist) {
+		return nil
+	}
+	err = a.with(cmd, func(ctx context.Context, conn *connection) error {
+		newest, err := conn.Mutations(ctx, client.Filter{Limit: 1000})
+		if err != nil {
+			return err
+		}
+		for _, m := range newest.Items {
+			recorded = append(recorded, m.Connector)
+		}
+		return nil
+	})
+	if err != nil {
+		return rules.Findings{{
+			Severity: rules.SeverityWarning, Code: "unasked", Key: "connectors", Problem: "which connectors have records isn't known: " + err.Error(),
+			Fix: "if one was renamed, say was: with its old name at the top of its file",
+		}}
+	}
+	return app.GoneAdvice(set, recorded)
 }
 
 // readable is what of a configuration with problems can be looked into. What isn't known for
