@@ -279,43 +279,35 @@ func (r *caseRun) played(op *Operation, env Env) {
 	}
 }
 
-// stored is what the rule may read once the request is stored. What asks then reads a request in which secrets are
-// masked. It must still be one of this operation, and the probe must still find what it asks by.
+// stored is what the rule may read once the request is stored, with its secrets masked. It must still be one of this
+// operation, and each probe that could begin before must still begin.
 func (r *caseRun) stored(op *Operation, env Env) (Env, bool) {
 	masked := op.Redact(env.Request)
 	if masked.URL() == env.Request.URL() && string(masked.Body()) == string(env.Request.Body()) || !op.Reconciles() && op.Undo == nil {
 		return env, true
 	}
+	const as = "as it is stored, with secrets masked, "
 	later := env
 	req, refusal := Rebuild(masked.Method, masked.URL(), masked.Header, masked.Body())
 	if refusal == nil {
-		if op.Connector.AccountRead != nil {
-			req = req.WithAccount(op.Connector, caseAccount)
-		}
 		later.Request = req
 		m := op.Connector.matchAt(op.Connector.fileHosts, req)
-		if refusal = m.Refusal; m.Operation == op {
-			return later, r.begins(op, env, later)
+		if refusal = m.Refusal; refusal == nil && m.Operation != op {
+			refusal = refuse(ProblemUnmatched, "it is none of "+op.Name)
 		}
 	}
-	problem := "as it is stored, with secrets masked, the request is none of " + op.Name
 	if refusal != nil {
-		problem += " (" + refusal.Detail + ")"
+		r.problems = append(r.problems, as+"the request can't be asked about: "+refusal.Detail)
+		return env, false
 	}
-	r.problems = append(r.problems, problem)
-	return env, false
-}
-
-// begins reports whether what can be asked about the request can still be asked once it is stored.
-func (r *caseRun) begins(op *Operation, env, later Env) bool {
 	for _, p := range op.probes() {
 		_, before := p.Begin(env)
 		if _, err := p.Begin(later); err != nil && before == nil {
-			r.problems = append(r.problems, "as the request is stored, with secrets masked, the probe can't begin: "+err.Error())
-			return false
+			r.problems = append(r.problems, as+"the request can't be asked about: "+err.Error())
+			return env, false
 		}
 	}
-	return true
+	return later, true
 }
 
 // undone plays the taking back of an object, to which the case's answers are.

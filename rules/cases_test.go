@@ -102,11 +102,12 @@ func TestCasesAskByWhatIsStored(t *testing.T) {
 	for name, tc := range map[string]struct{ keys, match, request, rest, part string }{
 		"the secret is beside what it asks by":    {"secret: [form.token]\n    " + probe, "", "ref=a&token=t", "probe: [{body: {ok: true}}], expect: {observation: applied}", ""},
 		"JSON is left alone":                      {"secret: [form.token]\n    " + both, "", `{"ref":"a"}`, "probe: [{body: {ok: true}}], expect: {observation: applied}", ""},
-		"the whole body is masked":                {"secret: [json.token]\n    " + probe, "", "ref=a&token=t", "probe: [{body: {ok: true}}], expect: {observation: applied}", "the probe can't begin"},
-		"the whole body is masked, and not asked": {"secret: [json.token]\n    " + probe, "", "ref=a&token=t", "expect: {operation: make}", "the probe can't begin"},
+		"the whole body is masked":                {"secret: [json.token]\n    " + probe, "", "ref=a&token=t", "probe: [{body: {ok: true}}], expect: {observation: applied}", "can't be asked about"},
+		"the whole body is masked, and not asked": {"secret: [json.token]\n    " + probe, "", "ref=a&token=t", "expect: {operation: make}", "can't be asked about"},
+		"judged by a body that is masked":         {"secret: [json.token]\n    " + strings.NewReplacer("/{form.ref}", "", ".ok", ".ref == form.ref").Replace(probe), "", "ref=a&token=t", "probe: [{body: {ref: a}}], expect: {observation: applied}", "observation is"},
 		"an undo by a body that is masked":        {"secret: [json.token]\n    " + undo, "", "ref=a&token=t", "undo: o, expect: {sent: {method: DELETE, url: 'https://api.test/things/a/o'}}", "can't be undone"},
 		"an undo beside a secret":                 {"secret: [form.token]\n    " + undo, "", "ref=a&token=t", "undo: o, expect: {sent: {method: DELETE, url: 'https://api.test/things/a/o'}}", ""},
-		"another operation's by what is masked":   {"secret: [json.token]\n    " + probe, "form.ref == 'a'", "ref=a&token=t", "expect: {operation: make}", "the request is none of make"},
+		"another operation's by what is masked":   {"secret: [json.token]\n    " + probe, "form.ref == 'a'", "ref=a&token=t", "expect: {operation: make}", "can't be asked about"},
 		"of which nothing is asked":               {"secret: [json.token]", "", "ref=a&token=t", "expect: {operation: make}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
