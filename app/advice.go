@@ -88,25 +88,15 @@ func notifyAdvice(c config.Config) rules.Findings {
 
 // ageAdvice warns of rules for which the asking ends before their absence can be believed.
 func ageAdvice(set *rules.Set, maxAge time.Duration) rules.Findings {
-	var late []string
-	var longest time.Duration
+	var found advice
 	for _, c := range set.Connectors() {
 		for _, op := range c.Operations {
-			believed := op.Settle + time.Duration(op.Confirmations-1)*op.Spacing
-			if op.ProvesAbsence() && believed >= maxAge {
-				late, longest = append(late, c.Name+"."+op.Name), max(longest, believed)
+			if believed := op.Settle + time.Duration(op.Confirmations-1)*op.Spacing; op.ProvesAbsence() && believed >= maxAge {
+				found.warn("max_age", "reconcile.max_age",
+					fmt.Sprintf("after %s a person is asked, before an absence can be believed for %s.%s", maxAge, c.Name, op.Name),
+					fmt.Sprintf("write more than %s, or give the rule bounds and a shorter settle", believed))
 			}
 		}
 	}
-	if len(late) == 0 {
-		return nil
-	}
-	which := late[0]
-	if more := len(late) - 1; more > 0 {
-		which += fmt.Sprintf(" and %d more", more)
-	}
-	var found advice
-	found.warn("max_age", "reconcile.max_age", fmt.Sprintf("the asking ends after %s, before an absence is believed for %s: a person is asked instead", maxAge, which),
-		fmt.Sprintf("write more than %s, or give those rules bounds and a shorter settle", longest))
 	return rules.Findings(found)
 }

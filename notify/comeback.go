@@ -37,9 +37,13 @@ func (n *Notifier) introduce(ctx context.Context) error {
 	if !n.queue.introducing() {
 		return nil
 	}
-	messages, err := n.stillStanding(ctx)
-	if err != nil {
-		return err
+	var messages []Message
+	for _, s := range n.queue.standing() {
+		m, err := n.record(ctx, s.Mutation)
+		if err != nil {
+			return err
+		}
+		messages = append(messages, n.stands(ctx, m, s))
 	}
 	for id, number := range n.queue.Open {
 		m, err := n.record(ctx, id)

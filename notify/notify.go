@@ -206,7 +206,7 @@ func (n *Notifier) read(ctx context.Context) error {
 			n.queue.setCursor(last)
 			continue
 		}
-		if err := n.queue.add(last, open, messages); err != nil {
+		if err := n.queue.add(messages, func(s *stored) { s.Cursor, s.Open = last, open }); err != nil {
 			return err
 		}
 		n.wakeAll()
@@ -232,23 +232,17 @@ func (n *Notifier) begin(ctx context.Context) error {
 // ended without an event that says so.
 func (n *Notifier) align(ctx context.Context) error {
 	open, messages := map[string]int{}, []Message(nil)
-	for f := (ledger.Filter{Escalated: true, Limit: batch}); ; {
-		page, err := n.config.Ledger.Mutations(ctx, f)
-		if err != nil {
-			return err
+	err := n.each(ctx, ledger.Filter{Escalated: true}, func(m *ledger.Mutation) {
+		e := m.Escalation
+		if !m.Escalated() {
+			return
 		}
-		for _, m := range page.Items {
-			e := m.Escalation
-			if !m.Escalated() {
-				continue
-			}
-			if open[m.ID] = e.Number; n.queue.Open[m.ID] != e.Number {
-				messages = append(messages, n.message(ctx, m, change{number: e.Number, at: e.OpenedAt}))
-			}
+		if open[m.ID] = e.Number; n.queue.Open[m.ID] != e.Number {
+			messages = append(messages, n.message(ctx, m, change{number: e.Number, at: e.OpenedAt}))
 		}
-		if f.Cursor = page.Next; f.Cursor == "" {
-			break
-		}
+	})
+	if err != nil {
+		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(n.queue.Open)) {
 		if number := n.queue.Open[id]; open[id] != number {
@@ -260,12 +254,28 @@ func (n *Notifier) align(ctx context.Context) error {
 		}
 	}
 	inOrder(messages)
-	if err := n.queue.add(n.queue.cursor(), open, messages); err != nil {
+	if err := n.queue.add(messages, func(s *stored) { s.Open = open }); err != nil {
 		return err
 	}
 	n.began, n.aligned = true, true
 	n.wakeAll()
 	return nil
+}
+
+// each visits what is selected.
+func (n *Notifier) each(ctx context.Context, f ledger.Filter, visit func(*ledger.Mutation)) error {
+	for f.Limit = batch; ; {
+		page, err := n.config.Ledger.Mutations(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, m := range page.Items {
+			visit(m)
+		}
+		if f.Cursor = page.Next; f.Cursor == "" {
+			return nil
+		}
+	}
 }
 
 // tell makes the messages of one event, and notes in open what they say. An escalation

@@ -349,7 +349,7 @@ func TestALongQueueDropsItsOldest(t *testing.T) {
 	}
 	messages := make([]Message, MaxQueue+2)
 	messages[2].ID = "third"
-	if err := q.add(1, map[string]int{}, messages); err != nil {
+	if err := q.add(messages, func(*stored) {}); err != nil {
 		t.Fatal(err)
 	}
 	if m, ok := q.first("x"); !ok || m.ID != "third" || q.Queues["x"].Dropped != 2 {
@@ -373,7 +373,7 @@ func TestALongQueueDropsFirstWhatIsOver(t *testing.T) {
 	for n := 4; len(messages) < MaxQueue+1; n++ {
 		messages = append(messages, of(TypeOpened, n), of(TypeClosed, n))
 	}
-	if err := q.add(1, map[string]int{}, messages); err != nil {
+	if err := q.add(messages, func(*stored) {}); err != nil {
 		t.Fatal(err)
 	}
 	l := q.Queues["x"]

@@ -120,11 +120,11 @@ func (q *queue) back() int {
 	return q.Back
 }
 
-// add queues messages for every destination and remembers how far the history was read.
-func (q *queue) add(cursor uint64, open map[string]int, messages []Message) error {
+// add queues messages for every destination, and notes what they tell in the same write.
+func (q *queue) add(messages []Message, note func(*stored)) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.Cursor, q.Open = cursor, open
+	note(&q.stored)
 	for _, l := range q.Queues {
 		l.push(messages)
 	}

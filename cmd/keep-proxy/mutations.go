@@ -58,20 +58,6 @@ func newMutationsShow() *cobra.Command {
 	}, showMutation)
 }
 
-// askedAbout is the open question about a mutation, nil for none.
-func askedAbout(ctx context.Context, c *connection, m *wire.Mutation) (*wire.Escalation, error) {
-	if len(m.Actions) == 0 {
-		return nil, nil
-	}
-	f := client.Filter{Workflow: m.Workflow, Item: m.Item}
-	for e, err := range all(&f.Cursor, func() (*wire.List[wire.Escalation], error) { return c.Escalations(ctx, f) }) {
-		if err != nil || e.Mutation == m.ID {
-			return e, err
-		}
-	}
-	return nil, nil
-}
-
 // showMutation shows a mutation with what is asked about it.
 func showMutation(p *page, m *wire.Mutation) {
 	undoes := ""

@@ -65,7 +65,8 @@ func newRun() *cobra.Command {
 		"how long to wait at the start while an outcome that stops the run is being found out; 0 for\n"+
 			"not at all (the default with a running proxy). With a proxy of its own also at the end\n(default settle + 5m)")
 	cmd.Flags().BoolVar(&f.keepOpen, "keep-open", false, "leave the item open when the command succeeds")
-	cmd.Flags().BoolVar(&f.RequireTraffic, "require-traffic", false, "without one request through the proxy the run isn't done, whatever the command\nreturned, and the item stays")
+	cmd.Flags().BoolVar(&f.RequireTraffic, "require-traffic", false,
+		"without one request through the proxy the run isn't done, whatever the command\nreturned, and its item is failed")
 	cmd.Flags().StringVar(&f.result, "result", "", "write what became of the run to this file, as JSON; one that is there is removed first")
 	cmd.Flags().StringVar(&f.user, "user", "",
 		"run the command as this user (a name, a number, or UID:GID), who can't read the\noperator's token; takes root, on Linux")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -287,13 +288,9 @@ func (f *resolveFlags) about(cmd *cobra.Command, id string) error {
 		if asJSON(cmd) || !isTerminal(cmd.InOrStdin()) || !isTerminal(cmd.OutOrStdout()) {
 			return errors.Join(show(cmd, m, showMutation), undecided(m))
 		}
-		open, err := askedAbout(ctx, c, m)
-		if err != nil {
-			return err
-		}
 		w := newWalk(cmd, c, f.actor)
 		w.reason = f.reason
-		return left(w.mutation(ctx, m, open, f.decision.Version))
+		return left(w.mutation(ctx, m, f.decision.Version))
 	})
 }
 
@@ -311,24 +308,16 @@ func undecided(m *wire.Mutation) error {
 
 // mutation leads through one mutation, whether it asks a person or not. The person saw the given version before; 0 is
 // the one that is shown.
-func (w *walk) mutation(ctx context.Context, m *wire.Mutation, open *wire.Escalation, version int64) error {
-	write := func(p *page) { showEscalation(p, *open) }
-	if open == nil {
-		// Those who look may decide before anybody is asked. The questions that follow show the decisions.
-		open = &wire.Escalation{Mutation: m.ID, Version: m.Version, Actions: m.Actions}
-		bare := *m
-		bare.Actions = nil
-		write = func(p *page) { showMutation(p, &bare) }
-	}
-	if err := w.show(write); err != nil {
+func (w *walk) mutation(ctx context.Context, m *wire.Mutation, version int64) error {
+	// The questions that follow show the decisions.
+	bare := *m
+	bare.Actions = nil
+	if err := w.show(func(p *page) { showMutation(p, &bare) }); err != nil {
 		return err
-	}
-	if version != 0 {
-		open.Version = version
 	}
 	if len(m.Actions) == 0 {
 		_, err := fmt.Fprintln(w.out, "\nNothing is to be decided on it.")
 		return err
 	}
-	return w.question(ctx, *open)
+	return w.question(ctx, wire.Escalation{Mutation: m.ID, Version: cmp.Or(version, m.Version), Actions: m.Actions})
 }

@@ -80,29 +80,26 @@ func TestAnAnswerBecomesADecisionOnTheVersionThatWasShown(t *testing.T) {
 func TestOneMutationIsAskedAboutAlone(t *testing.T) {
 	t.Parallel()
 	skip := []wire.Action{{Action: wire.ActionSkip, Consequence: "It is left out."}}
-	open := question(skip...)
 	for _, c := range []struct {
 		name    string
 		actions []wire.Action
-		open    *wire.Escalation
 		reason  string
 		version int64
 		lines   []string
 		want    []wire.Resolve
 		show    string
 	}{
-		{"which asks a person", skip, &open, "", 0, []string{"1", "why"}, []wire.Resolve{{Action: wire.ActionSkip, Reason: "why", Version: 7}}, "── Pay bob ──"},
-		{"which asks nobody yet", skip, nil, "", 0, []string{"1", "why"}, []wire.Resolve{{Action: wire.ActionSkip, Reason: "why", Version: 8}}, "Pay bob"},
-		{"with the reason of the flags", skip, nil, "why", 0, []string{"1"}, []wire.Resolve{{Action: wire.ActionSkip, Reason: "why", Version: 8}}, "It is left out."},
-		{"at the version that was seen", skip, nil, "why", 6, []string{"1"}, []wire.Resolve{{Action: wire.ActionSkip, Reason: "why", Version: 6}}, "It is left out."},
-		{"of which nothing is open", nil, nil, "", 0, nil, nil, "Nothing is to be decided on it."},
+		{"whether it asks a person or not", skip, "", 0, []string{"1", "why"}, []wire.Resolve{{Action: wire.ActionSkip, Reason: "why", Version: 8}}, "Pay bob"},
+		{"with the reason of the flags", skip, "why", 0, []string{"1"}, []wire.Resolve{{Action: wire.ActionSkip, Reason: "why", Version: 8}}, "It is left out."},
+		{"at the version that was seen", skip, "why", 6, []string{"1"}, []wire.Resolve{{Action: wire.ActionSkip, Reason: "why", Version: 6}}, "It is left out."},
+		{"of which nothing is open", nil, "", 0, nil, nil, "Nothing is to be decided on it."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			a, out := &asked{}, new(bytes.Buffer)
 			w := &walk{api: a, in: bufio.NewScanner(strings.NewReader(strings.Join(c.lines, "\n"))), out: out, actor: "ann", reason: c.reason}
 			m := &wire.Mutation{ID: "m-1", Version: 8, State: "needs_reconcile", Target: "Pay bob", Actions: c.actions}
-			if err := w.mutation(t.Context(), m, c.open, c.version); err != nil {
+			if err := w.mutation(t.Context(), m, c.version); err != nil {
 				t.Fatal(err)
 			}
 			for i := range c.want {

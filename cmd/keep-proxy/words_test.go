@@ -237,7 +237,7 @@ func TestWhatIsOwedIsShownWithHowItIsUndone(t *testing.T) {
 			},
 			"to decide": func(out io.Writer) error {
 				w := &walk{in: bufio.NewScanner(strings.NewReader("0")), out: out, flags: " --config c"}
-				return w.mutation(t.Context(), m, nil, 0)
+				return w.mutation(t.Context(), m, 0)
 			},
 		} {
 			var shown bytes.Buffer
