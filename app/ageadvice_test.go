@@ -62,6 +62,6 @@ operations:
     absent_spacing: 1s
     bounds: {commit: 100ms, lag: 100ms, source: "measured"}
     reconcile:
-      - probe: {get: /books, candidates: response.json.items, ours: found.ref == json.ref, id: found.ref, tie: unique, absence_is_proof: true}
+      - probe: {get: /books, candidates: response.json.items, ours: found.ref == json.ref, id: found.ref, tie: unique, created: timestamp(found.at), absence_is_proof: true}
     manual_check: "look"
 `
