@@ -96,12 +96,12 @@ func mutationOf(m *ledger.Mutation) wire.Mutation {
 	return out
 }
 
-// outlineOf shows what became of a record, and not what was sent or answered. It has no header fields,
-// of which one may open a session. It has no values in which payloads differ, and not what the API was
-// asked.
+// outlineOf shows what became of a record, and not what was sent or answered. It has no query, and no header fields:
+// one may open a session. It has no values in which payloads differ, and not what the API was asked.
 func outlineOf(m *ledger.Mutation) wire.Mutation {
 	out := mutationOf(m)
 	out.Request.Headers = wire.Header{}
+	out.Request.URL, _, _ = strings.Cut(out.Request.URL, "?")
 	if out.Result != nil {
 		out.Result.Headers, out.Result.Trailers = wire.Header{}, nil
 	}

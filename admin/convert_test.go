@@ -66,7 +66,7 @@ func TestAnOutlineHoldsNoContents(t *testing.T) {
 	const secret = "s3cret"
 	m := &ledger.Mutation{
 		Payload: ledger.Payload{
-			Request: ledger.Request{Header: ledger.Header{"X-Note": {secret}}},
+			Request: ledger.Request{URL: "https://api.test/pay?api_key=" + secret, Header: ledger.Header{"X-Note": {secret}}},
 			Diff:    &ledger.Diff{Changes: []ledger.Change{{Place: "json.amount", Kind: "changed", Stored: secret, Asked: secret, Weight: "significant"}}},
 		},
 		Outcome: ledger.Outcome{
@@ -79,7 +79,7 @@ func TestAnOutlineHoldsNoContents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(got); strings.Contains(text, secret) || !strings.Contains(text, "json.amount") || !strings.Contains(text, "nothing of it") {
+	if text := string(got); strings.Contains(text, secret) || !strings.Contains(text, `"https://api.test/pay"`) || !strings.Contains(text, "json.amount") || !strings.Contains(text, "nothing of it") {
 		t.Errorf("an outline is %s", text)
 	}
 	if shown := mutationOf(m).Result; shown.Trailers["X-Note"] == nil {

@@ -59,6 +59,10 @@ type Explained struct {
 	// is judged by nobody. For a request that asks for a change, those that the upstream
 	// would be asked for.
 	Upgrade []string `json:"upgrade,omitempty"`
+	// Kept names the parts of the request that the ledger would keep in clear, and Masked those that it would mask, at
+	// least in part.
+	Kept   []string `json:"kept,omitempty"`
+	Masked []string `json:"masked,omitempty"`
 	// Now says what would happen; empty without a ledger.
 	Now string `json:"now,omitempty"`
 }
@@ -138,6 +142,7 @@ func explainMutation(out Explained, request *rules.Request, content []byte, m ru
 	for name, value := range derived.Identity {
 		out.Ident[name] = string(value)
 	}
+	out.keeps(request, m.Operation.Redact(request))
 	if out.AccountAsked != "" && s.Account == "" {
 		out.Account = ""
 		return outgoingExplained(out, request, m.Operation, rules.Mutation{ID: rules.CaseID, Marker: rules.CaseMarker, VendorKey: rules.CaseVendorKey})

@@ -80,6 +80,22 @@ func TestWhatIsKnownWithoutTheAccountIsExplained(t *testing.T) {
 	}
 }
 
+// Who writes a rule sees which parts of a request the ledger would keep in clear.
+func TestWhatWouldBeKeptIsExplained(t *testing.T) {
+	t.Parallel()
+	rule := strings.Replace(askingRule, "    reconcile:", "    secret: [query.pin, form.token]\n    reconcile:", 1)
+	asked := form("channel=c&token=t", "T1")
+	asked.URL += "?pin=1&note=x"
+	asked.Headers["Authorization"], asked.Headers["X-Note"] = []string{"Bearer t"}, []string{"n"}
+	x := explainedUnder(t, rule, asked)
+	if kept := strings.Join(x.Kept, ", "); kept != "path, query note, header Content-Type, header X-Note" {
+		t.Errorf("kept: %s", kept)
+	}
+	if masked := strings.Join(x.Masked, ", "); masked != "query pin, header Authorization, body" {
+		t.Errorf("masked: %s", masked)
+	}
+}
+
 func TestAValueThatIsMissingIsExplainedByTheContent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -265,6 +265,8 @@ func showExplained(p *page, x app.Explained) {
 		"mutation", x.ID,
 		"marker", x.Marker,
 		"vendor key", x.VendorKey,
+		"kept", strings.Join(x.Kept, ", "),
+		"masked", strings.Join(x.Masked, ", "),
 		"now", x.Now,
 	)
 	section(p, "Operations looked at", "OPERATION\tFITS\tWHY", x.Others, func(o rules.Candidate) []string {
