@@ -124,8 +124,8 @@ func (c *command) verified(v *Verified) (bool, *Mutation, error) {
 	return false, m, c.endUnverified(m, v.Run, said, asks, why)
 }
 
-// openDuplicate tells a person of objects that are there too often, once, and owes the undoing of the newer ones. They
-// wait for a person, whatever the rule says: they came after the mutation was known to be applied.
+// openDuplicate tells a person once of objects that are there too often. The undoing of the newer ones is owed. It
+// waits for a person, with auto too: the mutation was known to be applied before they were seen.
 func (c *command) openDuplicate(m *Mutation, v *Verified, mv move) error {
 	o := &Observation{Objects: v.Objects}
 	told := true

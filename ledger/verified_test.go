@@ -248,7 +248,7 @@ func TestAnotherObjectBeforeALaterReplayIsOwed(t *testing.T) {
 	w.unknown("a")
 	w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2"), owing("o2"))
 	w.decide("a", ledger.OnAcknowledge)
-	for _, names := range [][]string{{"o1", "o2"}, {"o1", "o1"}} {
+	for _, names := range [][]string{{"o1", "o2"}, {"o1", "o9", "o9"}} {
 		_, _, err := w.Verified(t.Context(), twice(ledger.VerifyWarn, names...))
 		w.ok(err)
 		w.questions("a")

@@ -115,7 +115,7 @@ var bugs = []bug{
 		name: "of several the newest is kept", stage: "histories", sentence: `the oldest was taken back`,
 		edits: []edit{
 			{"ledger command.oweNewer", "newer := o.Objects[min(1, len(o.Objects)):]", "newer := o.Objects[:max(1, len(o.Objects))-1]"},
-			{"reconcilers Reconciler.owed", "range objects[1:]", "range objects[:len(objects)-1]"},
+			{"reconcilers try.owed", "range s.objects[1:]", "range s.objects[:len(s.objects)-1]"},
 		},
 	},
 	{
