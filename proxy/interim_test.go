@@ -181,7 +181,7 @@ func TestAStopDoesNotWaitForInterimResponsesToBeRead(t *testing.T) {
 }
 
 // A client that asks first sends nothing before its content is wanted: by the proxy for
-// a mutation, by the upstream for what is streamed.
+// a mutation and what it looks into, by the upstream for what is streamed unread.
 func TestExpectations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
@@ -194,14 +194,18 @@ func TestExpectations(t *testing.T) {
 	})
 	r := w.open("a")
 	ask := func(path, more string) (*bufio.Reader, net.Conn) {
+		kind := "application/json"
+		if more != "" {
+			kind = "application/octet-stream"
+		}
 		c, err := net.Dial("tcp", w.address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
 		_ = c.SetDeadline(time.Now().Add(waitLimit))
-		_, _ = fmt.Fprintf(c, "POST %s%s HTTP/1.1\r\nHost: %s\r\n%sContent-Type: application/json\r\nContent-Length: 10\r\nExpect: 100-Continue\r\n%s\r\n",
-			w.upstream.URL, path, strings.TrimPrefix(w.upstream.URL, "https://"), w.basic(r.token), more)
+		_, _ = fmt.Fprintf(c, "POST %s%s HTTP/1.1\r\nHost: %s\r\n%sContent-Type: %s\r\nContent-Length: 10\r\nExpect: 100-Continue\r\n%s\r\n",
+			w.upstream.URL, path, strings.TrimPrefix(w.upstream.URL, "https://"), w.basic(r.token), kind, more)
 		return bufio.NewReader(c), c
 	}
 	next := func(in *bufio.Reader) int {

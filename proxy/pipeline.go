@@ -91,6 +91,10 @@ func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Re
 	case m.Unmatched:
 		return p.unmatched(x, r, req)
 	case x.reads:
+		if f := p.readStart(x, r, req, &m); f != nil {
+			x.reads = false
+			return p.refused(x, r, f)
+		}
 		x.effect = m.Effect.String()
 		return p.pass(x, r, req, x.connector)
 	case m.Effect == rules.EffectMutation && m.Operation != nil:

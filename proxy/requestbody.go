@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 	"keep-proxy/proxy/strict"
+	"keep-proxy/rules"
 	"keep-proxy/upstream"
 )
 
@@ -33,22 +35,70 @@ func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*dispatch.C
 	if r.ContentLength > limit {
 		return nil, errBodyTooLarge
 	}
+	var c *dispatch.Content
+	err := p.awaited(x, r, func() (err error) {
+		c, err = p.readContent(x, r, limit)
+		return err
+	})
+	return c, err
+}
+
+// awaited reads content of r, unless a stop ends that.
+func (p *Proxy) awaited(x *exchange, r *http.Request, read func() error) error {
 	if here, ok := r.Body.(interface{ AtHand() bool }); ok && here.AtHand() {
-		return p.readContent(x, r, limit) // There is no wait that a stop, or a deadline, could end.
+		return read() // There is no wait that a stop, or a deadline, could end.
 	}
 	s, _ := p.register(r.Context(), x.caller, true)
 	defer s.end()
 	if !s.awaits(x.answer, func() { p.expectContent(x) }) {
 		_ = r.Body.Close() // None of it is read away before the answer.
-		return nil, stoppedError{s.waited(p)}
+		return stoppedError{s.waited(p)}
 	}
-	c, err := p.readContent(x, r, limit)
+	err := read()
 	s.came()
 	// What came whole all the same is for the claim's own gate to judge.
 	if err != nil && s.wasStopped() {
-		return nil, stoppedError{s.waited(p)}
+		return stoppedError{s.waited(p)}
 	}
-	return c, err
+	return err
+}
+
+// readStart judges the start of content that is streamed. What it read goes out before the rest.
+func (p *Proxy) readStart(x *exchange, r *http.Request, req *rules.Request, m *rules.Match) (f *refusal) {
+	if !m.ReadsStart(req) {
+		return nil
+	}
+	var said bytes.Buffer
+	rest := &failing{Reader: r.Body}
+	err := p.awaited(x, r, func() error {
+		if problem := m.JudgeStart(req, io.TeeReader(rest, &said)); problem != nil {
+			f = fromRules(problem)
+		}
+		return rest.failed
+	})
+	if err != nil {
+		return p.unread(x, err, 0)
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(&said, rest), r.Body}
+	return f
+}
+
+// failing notes why reading failed.
+type failing struct {
+	io.Reader
+	failed error
+}
+
+// Read implements io.Reader.
+func (f *failing) Read(b []byte) (int, error) {
+	n, err := f.Reader.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.failed = err
+	}
+	return n, err
 }
 
 // readContent reads what readBody awaits.

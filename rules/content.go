@@ -237,7 +237,7 @@ func (d declared) decode(body []byte) ([]byte, *Refusal) {
 
 // newInflater reads deflate as RFC 9110 §8.4.1.2 has it (zlib), and the raw form
 // that some clients send.
-func newInflater(body []byte, in *bytes.Reader) (io.Reader, error) {
+func newInflater(body []byte, in io.Reader) (io.Reader, error) {
 	if len(body) >= 2 && body[0]&0x0f == 8 && (int(body[0])<<8|int(body[1]))%31 == 0 {
 		return zlib.NewReader(in)
 	}

@@ -232,7 +232,7 @@ func (m *Match) checked(req *Request) Match {
 	}
 	if found := m.override(req); found != "" {
 		m.Effect = EffectDeny
-		m.Refusal = refuse(ProblemOverride, "the request overrides its method or path by "+found+"; send it with the method and path that are meant")
+		m.Refusal = refuseOverride(found)
 	}
 	return *m
 }

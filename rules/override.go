@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
 )
 
-// Names under which frameworks take another method than the request's.
-var (
-	overrideHeaders = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
-	overrideNames   = []string{"_method", "x-http-method-override", "x-http-method", "x-method-override", "$httpmethod", "_httpmethod"}
-)
+// methodHeader knows the fields under which frameworks and gateways take another method than the request's, such as
+// X-HTTP-Method-Override, X-HTTP-Verb and X-Forwarded-Method.
+var methodHeader = regexp.MustCompile(
+	`(?i)^((x|http|rest|request|original|forwarded|rewrite|real|tunnell?ed|override)[-_]?)*(method|verb)([-_]?overrides?)?$`)
+
+// overrideNames are those in a query and in content, beside the fields' names with x-.
+var overrideNames = []string{"_method", "$httpmethod", "_httpmethod"}
 
 // targetHeaders are fields under which servers take another path than the
 // request's.
@@ -22,54 +25,63 @@ var targetHeaders = []string{"X-Original-Url", "X-Rewrite-Url"}
 
 // override finds a method override that the operation does not match on. It looks
 // into bodies that are read anyway: a mutation's, and those that a condition asks
-// for. Reads and ignored requests are streamed, so their rule vouches for the body.
+// for. The start of a streamed one is for [Match.JudgeStart].
 func (m *Match) override(req *Request) (found string) {
 	if name := m.overrideHeader(req); name != "" {
-		return "the header " + name
+		return unlessMatched("the header ", "header", name)
 	}
-	if name := m.overrideName("query", req.rawQuery); name != "" {
-		return "the query parameter " + name
+	if name := m.overrideName("query", req.rawQuery, true); name != "" {
+		return unlessMatched("the query parameter ", "query", name)
 	}
 	if isSafe(req.Method) || !req.HasBody() || m.Unmatched || !req.BodyLoaded() {
 		return ""
 	}
-	mediaType, _ := declaredBy(req.Header).mediaType()
-	if m.Effect != EffectMutation && mediaType != formType && !isMultipart(mediaType) && !isJSONType(mediaType) {
-		return ""
+	if m.Effect != EffectMutation {
+		return m.overrideStart(req, bytes.NewReader(req.body))
 	}
+	mediaType, _ := declaredBy(req.Header).mediaType()
 	return m.overrideBody(req.read(), mediaType)
+}
+
+// unlessMatched names an override, and the condition that would allow it.
+func unlessMatched(what, root, name string) string {
+	place := root + "['" + name + "']"
+	if root == "header" {
+		place = strings.ToLower(place)
+	}
+	return what + name + ", and no condition of its operation reads that; a rule may allow it (when: " + place + " == 'PUT')"
 }
 
 // overrideHeader finds a field that overrides method or path, behind underscores
 // too.
 func (m *Match) overrideHeader(req *Request) string {
-	for _, list := range [][]string{overrideHeaders, targetHeaders} {
-		for _, name := range list {
-			if len(req.Header[name]) > 0 && !m.matchesOn("header", strings.ToLower(name)) {
-				return name
-			}
-			for _, other := range req.underscored {
-				if strings.EqualFold(strings.ReplaceAll(other, "_", "-"), name) {
-					return other
-				}
-			}
+	for name := range req.Header {
+		if isOverrideField(name) && !m.matchesOn("header", strings.ToLower(name)) {
+			return name
 		}
 	}
 	return ""
+}
+
+// isOverrideField knows the fields that override method or path.
+func isOverrideField(name string) bool {
+	name = strings.ReplaceAll(name, "_", "-")
+	return strings.Contains(name, "-") && methodHeader.MatchString(name) ||
+		slices.ContainsFunc(targetHeaders, func(target string) bool { return strings.EqualFold(name, target) })
 }
 
 // overrideBody finds an override in a form, at the top of JSON, or among the
 // fields of a multipart body.
 func (m *Match) overrideBody(c *content, mediaType string) string {
 	if c.form != nil {
-		if name := m.overrideName("form", c.form.raw); name != "" {
-			return "the form field " + name
+		if name := m.overrideName("form", c.form.raw, false); name != "" {
+			return unlessMatched("the form field ", "form", name)
 		}
 	}
 	if c.json != nil {
-		for _, name := range c.json.names {
-			if isOverride(name) && !m.matchesOn("json", name) {
-				return "the JSON member " + name
+		for i, name := range c.json.names {
+			if isOverride(name) && m.changes(c.json.items[i].text) && !m.matchesOn("json", name) {
+				return unlessMatched("the JSON member ", "json", name)
 			}
 		}
 	}
@@ -81,8 +93,16 @@ func (m *Match) overrideBody(c *content, mediaType string) string {
 	return ""
 }
 
-// isOverride knows the names of overrides.
-func isOverride(name string) bool { return slices.Contains(overrideNames, strings.ToLower(name)) }
+// isOverride knows the names of overrides. PHP skips blanks before a name, and takes " " and "." in it for "_".
+func isOverride(name string) bool {
+	name = strings.ToLower(strings.NewReplacer(" ", "_", ".", "_").Replace(strings.TrimLeft(name, " ")))
+	return slices.Contains(overrideNames, name) || strings.HasPrefix(name, "x") && strings.ContainsAny(name, "-_") && methodHeader.MatchString(name)
+}
+
+// changes reports whether an override to that method may change something, or makes a mutation another request.
+func (m *Match) changes(method string) bool {
+	return m.Effect == EffectMutation || !isSafe(strings.ToUpper(strings.TrimSpace(method)))
+}
 
 // isMultipart knows multipart bodies (RFC 2046 §5.1).
 func isMultipart(mediaType string) bool { return strings.HasPrefix(mediaType, "multipart/") }
@@ -148,12 +168,13 @@ func overrideParam(param string) string {
 	return ""
 }
 
-// overrideName finds an override among the names of a query or a form.
-func (m *Match) overrideName(root, raw string) string {
+// overrideName finds an override among the names of a query or a form, to whatever method or to one that changes something.
+func (m *Match) overrideName(root, raw string, whatever bool) string {
 	for piece := range strings.FieldsFuncSeq(raw, func(r rune) bool { return r == '&' || r == ';' }) {
-		name, _, _ := strings.Cut(piece, "=")
+		name, value, _ := strings.Cut(piece, "=")
 		plain, ok := unescapePair(name)
-		if ok && isOverride(plain) && !m.matchesOn(root, plain) {
+		plain, _, _ = strings.Cut(plain, "\x00")
+		if ok && isOverride(plain) && (whatever || m.changes(value)) && !m.matchesOn(root, plain) {
 			return plain
 		}
 	}

@@ -26,6 +26,12 @@ const overriding = connectorHead + `
     identity: {of: body_sha256}
     reconcile: [{none: why}]
     manual_check: look
+  - name: verb
+    match: {method: POST, path: /verb, when: "header['x-http-verb'] == 'PUT'"}
+    effect: read
+  - name: form
+    match: {method: POST, path: /form, when: "form['_method'] == 'DELETE'"}
+    effect: ignore
   - name: json
     match: {method: POST, path: /json, when: json._method == 'PUT'}
     effect: mutation
@@ -52,6 +58,7 @@ func TestOverridesAreRefusedWhereverServersLook(t *testing.T) {
 		{"in an empty header field", "/things", "", "X-Http-Method", []string{"X-HTTP-Method: "}},
 		{"in a header field's third name", "/things", "", "X-Method-Override", []string{"X-Method-Override: DELETE"}},
 		{"in a header field behind underscores", "/things", "", "X_http_method_override", []string{"X_HTTP_Method_Override: DELETE"}},
+		{"in a gateway's header field", "/search", "", "X-Forwarded-Method", []string{"X-Forwarded-Method: DELETE"}},
 		{"of the path, in a header field", "/things", "", "X-Original-Url", []string{"X-Original-URL: /admin"}},
 		{"of the path, in the other header field", "/search", "", "X-Rewrite-Url", []string{"X-Rewrite-URL: /admin"}},
 		{"in the query", "/things?_method=DELETE", "", "_method", nil},
@@ -105,6 +112,9 @@ func TestWhatOnlyLooksLikeAnOverridePasses(t *testing.T) {
 		header                        []string
 	}{
 		{"matched on in a header field", "/header", "", "header", []string{"X-HTTP-Method-Override: PUT"}},
+		{"matched on in a read's header field", "/verb", "", "verb", []string{"X-HTTP-Verb: PUT"}},
+		{"matched on in an ignored request's form", "/form", "_method=DELETE", "form", []string{formHeader}},
+		{"to a safe method in a read's form", "/search", "_method=GET", "search", []string{formHeader}},
 		{"matched on in JSON", "/json", `{"_method":"PUT"}`, "json", nil},
 		{"further down in JSON", "/things", `{"a":{"_method":"x"}}`, "make", nil},
 		{"as a value", "/things?a=_method", `{"a":"_method"}`, "make", nil},

@@ -138,7 +138,7 @@ func carried(h http.Header) http.Header {
 	}
 	maps.DeleteFunc(out, func(name string, _ []string) bool {
 		return strings.HasPrefix(name, "Content-") || strings.HasPrefix(name, "If-") || slices.Contains(digestHeaders, name) ||
-			slices.Contains(overrideHeaders, name) || slices.Contains(targetHeaders, name) ||
+			isOverrideField(name) ||
 			slices.Contains([]string{"Range", "Expect", "Idempotency-Key", "Last-Modified", "Etag"}, name)
 	})
 	return out

@@ -1,0 +1,97 @@
+package rules
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// startOfBody is how much is looked into of content that is streamed.
+const startOfBody = 64 << 10
+
+// ReadsStart reports whether servers may look for an override in content that is streamed unread.
+func (m *Match) ReadsStart(req *Request) bool {
+	mediaType, _ := declaredBy(req.Header).mediaType()
+	return m.Effect.passes() && !isSafe(req.Method) && !req.BodyLoaded() && mayOverride(mediaType)
+}
+
+// JudgeStart looks for an override at the start of streamed content. It reads no more than it needs: of JSON the first
+// value, at most 64 KiB.
+func (m *Match) JudgeStart(req *Request, content io.Reader) *Refusal {
+	if found := m.overrideStart(req, io.LimitReader(content, startOfBody)); found != "" {
+		return refuseOverride(found)
+	}
+	return nil
+}
+
+// refuseOverride is the refusal of an override.
+func refuseOverride(found string) *Refusal {
+	return refuse(ProblemOverride, "the request overrides its method or path by "+found+"; send it with the method and path that are meant")
+}
+
+// mayOverride knows the content in which servers look for overrides.
+func mayOverride(mediaType string) bool {
+	return mediaType == formType || isMultipart(mediaType) || strings.Contains(mediaType, "json")
+}
+
+// overrideStart is overrideBody for content that may be cut, of a request that passes.
+func (m *Match) overrideStart(req *Request, body io.Reader) string {
+	d := declaredBy(req.Header)
+	mediaType, _ := d.mediaType()
+	if !mayOverride(mediaType) {
+		return ""
+	}
+	in := bufio.NewReader(d.plain(bufio.NewReader(body)))
+	if mark, _ := in.Peek(3); hasByteOrderMark(mark) {
+		_, _ = in.Discard(len(mark))
+	}
+	c := &content{}
+	if strings.Contains(mediaType, "json") {
+		c.json = membersOf(in)
+	} else {
+		c.bytes, _ = io.ReadAll(io.LimitReader(in, maxDecoded))
+		c.form, c.json = &pairs{raw: string(c.bytes)}, membersOf(bytes.NewReader(c.bytes))
+	}
+	return m.overrideBody(c, mediaType)
+}
+
+// plain undoes the Content-Encoding as far as the body goes.
+func (d declared) plain(body *bufio.Reader) io.Reader {
+	var r io.Reader = body
+	var err error
+	switch strings.ToLower(strings.TrimSpace(strings.Join(d.codings, ","))) {
+	case "gzip", "x-gzip":
+		r, err = gzip.NewReader(body)
+	case "deflate":
+		head, _ := body.Peek(2)
+		r, err = newInflater(head, body)
+	}
+	if err != nil {
+		return bytes.NewReader(nil)
+	}
+	return r
+}
+
+// membersOf are the members at the top of a JSON object, as far as it goes. One that is cut has no text.
+func membersOf(body io.Reader) *jsonValue {
+	v := &jsonValue{kind: jsonObject}
+	d := jsontext.NewDecoder(body, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return v
+	}
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			break
+		}
+		v.names = append(v.names, name.String())
+		value, _ := d.ReadValue()
+		text, _ := jsontext.AppendUnquote(nil, value)
+		v.items = append(v.items, stringValue(string(text)))
+	}
+	return v
+}
