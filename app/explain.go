@@ -182,7 +182,7 @@ func (a *App) standing(ctx context.Context, raw rules.Raw, x Explained) (now str
 	case err != nil:
 		return "", false, err
 	case ahead.Doubted != nil:
-		return "Mutation " + ahead.Doubted.ID + " of an earlier version of the rule may be this one: it would be refused as ambiguous-record. " + ahead.Why, false, nil
+		return "Mutation " + ahead.Doubted.ID + " of an earlier version may be this one: it would be refused as ambiguous-record. " + ahead.Why, false, nil
 	case len(found) == 0:
 		return "It would be claimed and sent.", true, nil
 	case len(found) > 1:

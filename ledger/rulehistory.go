@@ -198,7 +198,8 @@ func (c *claiming) ambiguous() (*Claimed, error) {
 // inDoubt refuses a claim that may be about a record of another version: sent, it might be done twice.
 func (c *claiming) inDoubt() (*Claimed, error) {
 	c.m = c.doubted
-	return c.askWhich(c.m, refused("ambiguous-record", "The rule was changed, and mutation %s (%s, %s.%s of version %d, %s) may be this one. %s Nothing was sent.",
+	return c.askWhich(c.m, refused("ambiguous-record",
+		"The rule was changed, and mutation %s (%s, %s.%s of version %d, %s) may be this one. %s Nothing was sent.",
 		c.m.ID, c.m.Target, c.m.Connector, c.m.Operation, c.m.ConnectorVersion, c.m.State, c.why))
 }
 

@@ -45,29 +45,25 @@ func (op *Operation) Under(then *Operation, hosts string, req *Request, gone boo
 	if covers {
 		if f := then.fit(req, vars, false); heir && named && f.ok && !f.needsBody && f.problem == nil {
 			m.Path = f.path
-			return op.readAs(then, req, m), nil
+			return op.readAs(then, req, m, true), nil
 		}
 		then.Connector.match(&m, req, false)
 		switch taken := m.Operation != nil || m.Refusal == nil && !m.NeedsBody; {
 		case m.Operation == then && m.Refusal == nil:
-			return op.readAs(then, req, m), nil
-		case taken && !(heir && said):
+			return op.readAs(then, req, m, true), nil
+		case taken && (!heir || !said):
 			return Earlier{}, nil // That version took it for something else.
 		}
 	}
 	// An operation may have been renamed if now's file has none of its name, and its own had none of the name of now.
-	renamed := (heir || covers) && !op.Connector.knows(then.Name) && then.Connector.Operation(op.Name) == nil
+	renamed := (heir || covers) && op.NoIdentity == then.NoIdentity && !op.Connector.knows(then.Name) && then.Connector.Operation(op.Name) == nil
 	if !named && !renamed || !heir && !covers && !gone {
 		return Earlier{}, nil
 	}
-	// It is taken for the operation of now, so what it reads of paths and hosts is taken from where they have it now.
-	now, out := op.bind(req), Earlier{Unsure: "The hosts of then had other variables than those of now. Name them as they were named."}
-	known := covers
-	if m.Path = now.path; !covers {
-		m.Host, known = hostVarsOf(patterns, now.host)
-	}
-	if known {
-		out = op.readAs(then, req, m)
+	// It is taken for the operation of now, so what it reads of paths is taken from where they have it now.
+	out := Earlier{Unsure: "The hosts of then had variables, and this one doesn't fit them. Finish the item by hand, or begin it anew."}
+	if m.Path = op.bind(req).path; covers || !slices.ContainsFunc(patterns, (*hostPattern).variable) {
+		out = op.readAs(then, req, m, false)
 	}
 	if !named && out.Derived == nil {
 		return Earlier{}, nil
@@ -98,10 +94,10 @@ func (c *Connector) knows(operation string) bool {
 }
 
 // readAs derives by the words of then. Values of now stand for what they don't find, if their names are the same: keys
-// are made of names.
-func (op *Operation) readAs(then *Operation, req *Request, m Match) Earlier {
+// are made of names. Of a request that doesn't fit, variables that it lacks are no absent ones.
+func (op *Operation) readAs(then *Operation, req *Request, m Match, fits bool) Earlier {
 	why := "it reads variables of the path or host which those of now don't have"
-	if !then.lacks(m) {
+	if fits || !then.lacks(m) {
 		d, refusal := then.Derive(req, m)
 		if refusal == nil {
 			return Earlier{Derived: d}
@@ -147,21 +143,7 @@ func (op *Operation) identityNames() (out []string) {
 	return out
 }
 
-// hostVarsOf takes the variables of other patterns from those of now, if that leaves no choice.
-func hostVarsOf(patterns []*hostPattern, now map[string]string) (vars map[string]string, known bool) {
-	for i, p := range patterns {
-		one := map[string]string{}
-		for _, s := range p.labels {
-			if value, has := now[s.name]; has {
-				one[s.name] = value
-			} else if s.name != "" {
-				return nil, false
-			}
-		}
-		if i > 0 && !maps.Equal(vars, one) {
-			return nil, false
-		}
-		vars = one
-	}
-	return vars, true
+// variable reports whether hosts that fit have variables.
+func (p *hostPattern) variable() bool {
+	return slices.ContainsFunc(p.labels, func(s segmentPattern) bool { return s.name != "" })
 }

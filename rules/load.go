@@ -126,11 +126,14 @@ func (l *loading) collisions() {
 	for i, c := range l.connectors {
 		for _, other := range l.connectors[:i] {
 			if c.Name == other.Name {
-				l.collision(c, "repeated-connector", "the connector "+c.Name+" is already in "+other.File, "keep one of the two files; to use your copy of a bundled one, leave that one out of connectors.bundled")
+				l.collision(c, "repeated-connector", "the connector "+c.Name+" is already in "+other.File,
+					"keep one of the two files; to use your copy of a bundled one, leave that one out of connectors.bundled")
 				continue
 			}
-			if name := c.sharesName(other); name != "" {
-				l.collision(c, "was", "both "+c.Name+" and "+other.Name+" ("+other.File+") are or were "+name, "a name belongs to one connector: keep it in one of the two files")
+			names := append([]string{c.Name}, c.Was...)
+			if i := slices.IndexFunc(names, other.was); i >= 0 {
+				l.collision(c, "was", fmt.Sprintf("both %s and %s (%s) are or were %s", c.Name, other.Name, other.File, names[i]),
+					"a name belongs to one connector: keep it in one of the two files")
 			}
 			for _, h := range c.hosts {
 				for _, g := range other.hosts {
@@ -142,17 +145,6 @@ func (l *loading) collisions() {
 			}
 		}
 	}
-}
-
-// sharesName finds a name that a connector has or had, as the other has or had.
-func (c *Connector) sharesName(other *Connector) string {
-	theirs := append([]string{other.Name}, other.Was...)
-	for _, name := range append([]string{c.Name}, c.Was...) {
-		if slices.Contains(theirs, name) {
-			return name
-		}
-	}
-	return ""
 }
 
 // collision records a problem between two files.
