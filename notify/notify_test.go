@@ -75,7 +75,9 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	now := func() ledger.Stamp { return ledger.Stamp{Wall: time.Now(), Boot: time.Duration(time.Now().UnixNano()), BootID: "b"} }
+	now := func() ledger.Stamp {
+		return ledger.Stamp{Wall: time.Now(), Boot: time.Duration(time.Now().UnixNano()), BootID: "b"}
+	}
 	store := ledgertest.NewMemory(ledger.Process{ID: "p", Started: now()})
 	n := 0
 	return &world{t, filepath.Join(t.TempDir(), "notify.json"), zerolog.Nop(), ledger.New(store, ledger.Config{
