@@ -93,9 +93,12 @@ func (m *Match) overrideBody(c *content, mediaType string) string {
 	return ""
 }
 
+// phpName is a name as PHP reads it.
+var phpName = strings.NewReplacer(" ", "_", ".", "_")
+
 // isOverride knows the names of overrides. PHP skips blanks before a name, and takes " " and "." in it for "_".
 func isOverride(name string) bool {
-	name = strings.ToLower(strings.NewReplacer(" ", "_", ".", "_").Replace(strings.TrimLeft(name, " ")))
+	name = strings.ToLower(phpName.Replace(strings.TrimLeft(name, " ")))
 	return slices.Contains(overrideNames, name) || strings.HasPrefix(name, "x") && strings.ContainsAny(name, "-_") && methodHeader.MatchString(name)
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -177,9 +178,16 @@ func endpoint(url string, state *serving.State) (client.Config, error) {
 	return found, nil
 }
 
-// openStopped opens the ledger of a data folder that nobody serves.
+// openStopped opens the ledger of a data folder that nobody serves. It has to be this user's: else the proxy couldn't
+// read what opening writes.
 func openStopped(cmd *cobra.Command, c config.Config) (*connection, error) {
-	if _, err := os.Stat(app.LedgerDir(c)); errors.Is(err, fs.ErrNotExist) {
+	folder, err := os.Stat(app.LedgerDir(c))
+	if err == nil {
+		if owner, known := folder.Sys().(*syscall.Stat_t); known && int(owner.Uid) != os.Getuid() {
+			return nil, fmt.Errorf("no proxy runs for %s, and its ledger is another user's: ask as the user with the id %d", c.Ledger.Dir, owner.Uid)
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("no proxy runs for %s, and it holds no ledger: if it held one, mount or restore that before anything is started; "+
 			"else start one with keep-proxy serve, or name its API with --admin", c.Ledger.Dir)
 	}
