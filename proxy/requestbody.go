@@ -71,7 +71,15 @@ func (p *Proxy) readStart(x *exchange, r *http.Request, req *rules.Request, m *r
 	var said bytes.Buffer
 	rest := &failing{Reader: r.Body}
 	err := p.awaited(x, r, func() error {
-		if problem := m.JudgeStart(req, io.TeeReader(rest, &said)); problem != nil {
+		var problem *rules.Refusal
+		if 0 < r.ContentLength && r.ContentLength <= rules.StartOfBody {
+			said.Grow(int(r.ContentLength) + bytes.MinRead)
+			_, _ = said.ReadFrom(rest)
+			problem = m.JudgeWhole(req, said.Bytes())
+		} else {
+			problem = m.JudgeStart(req, io.TeeReader(rest, &said))
+		}
+		if problem != nil {
 			f = fromRules(problem)
 		}
 		return rest.failed

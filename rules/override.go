@@ -63,8 +63,16 @@ func (m *Match) overrideHeader(req *Request) string {
 	return ""
 }
 
+// overrideEnds end the names of fields that override something.
+var overrideEnds = []string{"method", "verb", "override", "overrides", "url"}
+
 // isOverrideField knows the fields that override method or path.
 func isOverrideField(name string) bool {
+	if !slices.ContainsFunc(overrideEnds, func(end string) bool {
+		return len(name) > len(end) && strings.EqualFold(name[len(name)-len(end):], end)
+	}) {
+		return false // As nearly all.
+	}
 	name = strings.ReplaceAll(name, "_", "-")
 	return strings.Contains(name, "-") && methodHeader.MatchString(name) ||
 		slices.ContainsFunc(targetHeaders, func(target string) bool { return strings.EqualFold(name, target) })

@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// startOfBody is how much is looked into of content that is streamed.
-const startOfBody = 64 << 10
+// StartOfBody is how much is looked into of content that is streamed, in bytes.
+const StartOfBody = 64 << 10
 
 // ReadsStart reports whether servers may look for an override in content that is streamed unread.
 func (m *Match) ReadsStart(req *Request) bool {
@@ -22,10 +22,23 @@ func (m *Match) ReadsStart(req *Request) bool {
 // JudgeStart looks for an override at the start of streamed content. It reads no more than it needs: of JSON the first
 // value, at most 64 KiB.
 func (m *Match) JudgeStart(req *Request, content io.Reader) *Refusal {
-	if found := m.overrideStart(req, io.LimitReader(content, startOfBody)); found != "" {
+	if found := m.overrideStart(req, io.LimitReader(content, StartOfBody)); found != "" {
 		return refuseOverride(found)
 	}
 	return nil
+}
+
+// JudgeWhole is JudgeStart for content of which all is there. Mostly no word of an override is in it,
+// nor an escape that could spell one.
+func (m *Match) JudgeWhole(req *Request, content []byte) *Refusal {
+	mediaType, _ := declaredBy(req.Header).mediaType()
+	if len(req.Header["Content-Encoding"]) == 0 && !isMultipart(mediaType) && !bytes.ContainsAny(content, `\%`) {
+		plain := bytes.ToLower(content)
+		if !bytes.Contains(plain, []byte("method")) && !bytes.Contains(plain, []byte("verb")) {
+			return nil
+		}
+	}
+	return m.JudgeStart(req, bytes.NewReader(content))
 }
 
 // refuseOverride is the refusal of an override.
