@@ -95,9 +95,8 @@ func (s *Server) ManualCheck(ctx context.Context, m *ledger.Mutation) ManualChec
 
 // blocksOf says what m stops; nil if nothing.
 func blocksOf(m *ledger.Mutation) *wire.Blocks {
-	scope, name := m.Blocks()
-	if scope == "" {
-		return nil
+	if b := m.Blocks(); b != nil {
+		return &wire.Blocks{Scope: string(b.Scope), Name: b.Name}
 	}
-	return &wire.Blocks{Scope: string(scope), Name: name}
+	return nil
 }

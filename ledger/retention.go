@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -58,14 +59,10 @@ func (m *Mutation) unchangedFor(now Stamp) time.Duration {
 
 // LastSeen is the last moment that the sendings of m recorded on every clock, zero for none.
 func (m *Mutation) LastSeen() Stamp {
-	switch d := m.Current(); {
-	case d == nil:
-		return Stamp{}
-	case d.Ended == (Stamp{}):
-		return d.Started
-	default:
-		return d.Ended
+	if d := m.Current(); d != nil {
+		return cmp.Or(d.Ended, d.Started)
 	}
+	return Stamp{}
 }
 
 // ForgetCounts tells what Forget did.

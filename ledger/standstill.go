@@ -1,18 +1,22 @@
 package ledger
 
-// Blocks says what m stops, and its name: "WORKFLOW/ITEM" for an item. The scope is empty if m stops nothing.
-func (m *Mutation) Blocks() (scope BlockScope, name string) {
-	if !m.Unresolved() {
-		return "", ""
+// Blocks is a scope that a mutation stops. Its name is "WORKFLOW/ITEM" for an item.
+type Blocks struct {
+	Scope BlockScope `json:"scope"`
+	Name  string     `json:"name"`
+}
+
+// Blocks says what m stops, nil for nothing. What this version doesn't know stops the workflow.
+func (m *Mutation) Blocks() *Blocks {
+	switch {
+	case !m.Unresolved() || m.State == "":
+		return nil
+	case m.Policy.BlockScope == BlockItem:
+		return &Blocks{BlockItem, m.Workflow + "/" + m.Item}
+	case m.Policy.BlockScope == BlockMutation:
+		return &Blocks{BlockMutation, m.ID}
 	}
-	switch m.Policy.BlockScope {
-	case BlockItem:
-		return BlockItem, m.Workflow + "/" + m.Item
-	case BlockMutation:
-		return BlockMutation, m.ID
-	default: // What this version doesn't know stops the workflow.
-		return BlockWorkflow, m.Workflow
-	}
+	return &Blocks{BlockWorkflow, m.Workflow}
 }
 
 // LastReason is why the last try told nothing, or, before any, why the outcome is unknown.

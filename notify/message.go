@@ -55,28 +55,12 @@ type Data struct {
 	// ManualCheck says how a person finds out, with values filled in; empty once it is over.
 	ManualCheck string `json:"manual_check,omitzero"`
 	// Blocks is what stands still meanwhile; null if nothing does.
-	Blocks *Blocks `json:"blocks"`
+	Blocks *ledger.Blocks `json:"blocks"`
 	// Resolve is the command that answers the question.
 	Resolve string `json:"resolve"`
 	// URL is the mutation in the admin API, where people reach that; empty elsewhere.
 	URL    string `json:"url,omitzero"`
 	Ledger string `json:"ledger"`
-}
-
-// Blocks names a stopped scope, as the admin API does.
-type Blocks struct {
-	// Scope is workflow, item or mutation.
-	Scope string `json:"scope"`
-	Name  string `json:"name"`
-}
-
-// blocksOf says what m stops; nil if nothing.
-func blocksOf(m *ledger.Mutation) *Blocks {
-	scope, name := m.Blocks()
-	if scope == "" || m.State == "" {
-		return nil
-	}
-	return &Blocks{string(scope), name}
 }
 
 // subject is what the message is about: messages of one subject stay in order.
@@ -96,7 +80,7 @@ func dataOf(m *ledger.Mutation) Data {
 		Mutation: m.ID, State: string(m.State), Connector: m.Connector, Operation: m.Operation,
 		Target: names.OneLine(m.Target), Account: names.OneLine(m.Account),
 		Workflow: m.Workflow, Item: m.Item, Attempt: m.Attempt, Run: m.Run,
-		CanVerify: m.Policy.Reconciler, Blocks: blocksOf(m), Resolve: "keep-proxy resolve " + m.ID,
+		CanVerify: m.Policy.Reconciler, Blocks: m.Blocks(), Resolve: "keep-proxy resolve " + m.ID,
 	}
 }
 

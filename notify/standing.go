@@ -14,9 +14,9 @@ import (
 
 // standstill is a scope that stands still, as it was told. Its ID is the same whenever it is looked at.
 type standstill struct {
-	ID       string `json:"id"`
-	Mutation string `json:"mutation"`
-	Blocks   Blocks `json:"blocks"`
+	ID       string        `json:"id"`
+	Mutation string        `json:"mutation"`
+	Blocks   ledger.Blocks `json:"blocks"`
 }
 
 // lookEvery is after how many polls it is looked what stands still.
@@ -29,8 +29,8 @@ func (n *Notifier) lookEvery() int {
 func (n *Notifier) stand(ctx context.Context) error {
 	told, blocked, messages := n.queue.standing(), map[string]bool{}, []Message(nil)
 	err := n.each(ctx, ledger.Filter{Unresolved: true}, func(m *ledger.Mutation) {
-		s := standstill{m.ID + "-standing-" + strconv.FormatInt(m.UnknownSince.Wall.Unix(), 10), m.ID, *blocksOf(m)}
-		scope := s.Blocks.Scope + " " + s.Blocks.Name
+		s := standstill{m.ID + "-standing-" + strconv.FormatInt(m.UnknownSince.Wall.Unix(), 10), m.ID, *m.Blocks()}
+		scope := string(s.Blocks.Scope) + " " + s.Blocks.Name
 		blocked[scope] = true
 		if _, is := told[scope]; !is && n.standsStill(m) {
 			told[scope] = s

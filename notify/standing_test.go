@@ -80,7 +80,7 @@ func TestAStandstillAndItsEndAreToldOnce(t *testing.T) {
 			t.Fatalf("told %v", d.told)
 		}
 		m := d.told[0].Data
-		if m.Why != "nobody answers" || !m.CanVerify || m.ManualCheck != "look at "+m.Mutation || m.Blocks == nil || *m.Blocks != (Blocks{"workflow", "w"}) || m.Resolve == "" {
+		if m.Why != "nobody answers" || !m.CanVerify || m.ManualCheck != "look at "+m.Mutation || m.Blocks == nil || *m.Blocks != (ledger.Blocks{Scope: "workflow", Name: "w"}) || m.Resolve == "" {
 			t.Errorf("told %+v", m)
 		}
 		stop()
