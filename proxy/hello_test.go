@@ -180,6 +180,9 @@ func TestARunThatReadsOnlyGetsABlindTunnelIfItIsToldSo(t *testing.T) {
 			}
 			continue
 		}
+		if resp.StatusCode == http.StatusOK {
+			t.Fatal("it got a tunnel, which has no end to read to")
+		}
 		text, _ := io.ReadAll(bufio.NewReader(resp.Body))
 		wantProblem(t, got{resp.StatusCode, resp.Header, string(text), nil}, "read-only-run", 403, "--passthrough")
 		if missing := r.state().Missing(); len(missing) != 1 || !strings.HasPrefix(missing[0].Host, "cdn.test") {
