@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// judgeStart matches a request whose content comes later, and judges that.
+// judgeStart matches a request whose content comes later, and judges that. A buffer has all of it.
 func judgeStart(t *testing.T, target string, content io.Reader, header map[string][]string) *Refusal {
 	t.Helper()
 	req, refusal := Normalise(Raw{Method: "POST", Scheme: "https", Authority: "api.test", Target: target, HasBody: true, Header: header})
@@ -23,6 +23,9 @@ func judgeStart(t *testing.T, target string, content io.Reader, header map[strin
 	}
 	if !m.ReadsStart(req) {
 		return nil
+	}
+	if whole, there := content.(*bytes.Buffer); there {
+		return m.JudgeWhole(req, whole.Bytes())
 	}
 	return m.JudgeStart(req, content)
 }
@@ -56,6 +59,9 @@ func TestOverridesToUnsafeMethodsAreRefusedInWhatIsStreamed(t *testing.T) {
 		{name: "a long form", kind: form, body: "a=" + long + "&_method=DELETE&b=" + long},
 		{name: "JSON", kind: "application/json", body: `{"a":{"b":[1]},"_method":"DELETE"}`},
 		{name: "JSON, escaped", kind: "application/vnd.api+json", body: "{\"\\u005fmethod\":\"DEL\\u0045TE\"}"},
+		{name: "JSON, escaped so that no word is seen", kind: "application/json", body: "{\"_\\u006dethod\":\"DELETE\"}"},
+		{name: "a form, escaped so that no word is seen", kind: form, body: "_%6dethod=DELETE"},
+		{name: "a multipart body, in pieces", kind: "multipart/form-data; boundary=b", body: upload(`Content-Disposition: form-data; name*0="_met"; name*1="hod"`)},
 		{name: "JSON behind a mark", kind: "application/json", body: "\xef\xbb\xbf" + deleted},
 		{name: "JSON whose method is no text", kind: "application/json", body: `{"_method":["DELETE"]}`},
 		{name: "JSON whose method comes late", kind: "application/json", body: `{"_method":` + strings.Repeat(" ", 70<<10) + `"DELETE"}`},
@@ -85,9 +91,11 @@ func TestOverridesToUnsafeMethodsAreRefusedInWhatIsStreamed(t *testing.T) {
 				header["Content-Encoding"] = []string{tc.coding}
 			}
 			for _, target := range []string{"/search", "/telemetry"} {
-				f := judgeStart(t, target, strings.NewReader(tc.body), header)
-				if f == nil != tc.passes || f != nil && (f.Problem != ProblemOverride || strings.Contains(f.Detail, "DELETE")) {
-					t.Errorf("%s: %v", target, f)
+				for _, content := range []io.Reader{strings.NewReader(tc.body), bytes.NewBufferString(tc.body)} {
+					f := judgeStart(t, target, content, header)
+					if f == nil != tc.passes || f != nil && (f.Problem != ProblemOverride || strings.Contains(f.Detail, "DELETE")) {
+						t.Errorf("%s, %T: %v", target, content, f)
+					}
 				}
 			}
 		})
