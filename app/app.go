@@ -118,7 +118,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 		o.descriptors = highestDescriptors
 	}
 	a := &App{options: o, config: o.Config, clock: o.Clock, ended: make(chan error, 4)}
-	a.modes.app, a.reloads.connectors = a, o.Config.Connectors
+	a.modes.app, a.reloads.connectors, a.reloads.log = a, o.Config.Connectors, o.Config.Log
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.close()) //nolint:contextcheck // What was opened is closed, also when ctx has ended.
@@ -134,7 +134,7 @@ func (a *App) open(ctx context.Context) error {
 	if set == nil {
 		return fmt.Errorf("connectors: nothing was started\n%w", findings)
 	}
-	for _, f := range findings {
+	for _, f := range append(findings, SecretAdvice(a.config)...) {
 		a.note(f.String())
 	}
 	a.rules.Store(set)

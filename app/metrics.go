@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -87,10 +88,8 @@ func newMetrics(a *App) *metrics {
 	reload := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "keep_reload_failed", Help: "1 while the latest reload failed, so that what was in force before still is.",
 	}, func() float64 {
-		if last := a.reloads.latest(); last != nil && last.Error != "" {
-			return 1
-		}
-		return 0
+		last := a.reloads.latest()
+		return one(last != nil && last.Error != "")
 	})
 	healthy := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "keep_ledger_healthy", Help: "1 while the ledger takes records.",
@@ -100,6 +99,10 @@ func newMetrics(a *App) *metrics {
 		}
 		return 1
 	})
+	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "keep_build_info", Help: "Always 1; the labels tell the program's version and Go's.",
+		ConstLabels: prometheus.Labels{"version": a.options.Version, "goversion": runtime.Version()},
+	}, func() float64 { return 1 })
 	logFull := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "keep_ledger_log_full_seconds_total", Help: "Time for which claims waited since the ledger's log was full.",
 	}, func() float64 {
@@ -111,13 +114,10 @@ func newMetrics(a *App) *metrics {
 	halted := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "keep_halted", Help: "1 while an operator keeps work back (paused or draining).",
 	}, func() float64 {
-		if a.modes.halted() {
-			return 1
-		}
-		return 0
+		return one(a.modes.halted())
 	})
 	m.registry.MustRegister(m.requests, m.durations, m.mutations, m.unrecorded, m.upgraded, m.carried, m.tries, m.tryTimes, m.working,
-		healthy, logFull, reload, halted,
+		healthy, logFull, reload, halted, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

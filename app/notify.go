@@ -24,9 +24,6 @@ func (a *App) openNotify(context.Context) error {
 	if err != nil || len(destinations) == 0 {
 		return err
 	}
-	for _, f := range placed(a.config, notifyAdvice(a.config)) {
-		a.note(f.String())
-	}
 	a.notifier, err = notify.New(notify.Config{
 		Ledger: a.ledger, Path: filepath.Join(a.config.Ledger.Dir, notificationsFile), Destinations: destinations,
 		PublicURL: a.config.Admin.PublicURL, Flags: a.options.Flags, StandingAfter: a.config.Notify.StandingAfter,

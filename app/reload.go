@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/fsnotify/fsnotify"
+	"github.com/rs/zerolog"
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/config"
@@ -26,8 +27,9 @@ import (
 type reloads struct {
 	// one lets reloads happen one after another.
 	one sync.Mutex
-	// connectors is what is in force of the configuration; a reload alone reads and writes it.
+	// connectors and log are what is in force of the configuration; a reload alone reads and writes them.
 	connectors config.Connectors
+	log        config.Log
 
 	mu   sync.Mutex
 	last *wire.LastReload
@@ -50,8 +52,8 @@ func (r *reloads) latest() *wire.LastReload {
 	return r.last
 }
 
-// Reload reads the configuration and the connector files again and puts what is below connectors in force. On any
-// error, nothing changes and what was in force stays. Requests and runs that are under way continue. Each request meets
+// Reload reads the configuration and the connector files again and puts log.level and what is below connectors in force.
+// On any error, nothing changes and what was in force stays. Requests and runs that are under way continue. Each request meets
 // one set of rules. Other keys that changed wait for a restart and are named.
 func (a *App) Reload(ctx context.Context, actor string) (wire.Reloaded, error) {
 	a.reloads.one.Lock()
@@ -73,6 +75,14 @@ func (a *App) Reload(ctx context.Context, actor string) (wire.Reloaded, error) {
 		return out, ctx.Err()
 	}
 	return out, err
+}
+
+// LogLevel is the level of a configuration; info if it says none.
+func LogLevel(c config.Log) zerolog.Level {
+	if level, err := zerolog.ParseLevel(string(c.Level)); err == nil && level != zerolog.NoLevel {
+		return level
+	}
+	return zerolog.InfoLevel
 }
 
 func or(text, fallback string) string {
@@ -102,6 +112,10 @@ func (a *App) reload(ctx context.Context) (wire.Reloaded, error) {
 	out.Waiting = append(out.Waiting, r.waiting...)
 	out.Connectors = append(out.Connectors, r.changed...)
 	a.reloads.connectors = r.connectors
+	if a.reloads.log.Level != r.log.Level {
+		zerolog.SetGlobalLevel(LogLevel(r.log))
+	}
+	a.reloads.log = r.log
 	a.credentials.use(r.connectors, r.set)
 	a.versions.use(RuleSettings(r.connectors))
 	a.rules.Store(r.set)
@@ -112,6 +126,7 @@ func (a *App) reload(ctx context.Context) (wire.Reloaded, error) {
 // readable is what the files say, and what of it is other than what is in force.
 type readable struct {
 	connectors config.Connectors
+	log        config.Log
 	set        *rules.Set
 	findings   rules.Findings
 	// changed are connectors, waiting other keys.
@@ -133,7 +148,10 @@ func (a *App) readAgain() (out readable, err error) {
 	if out.set == nil {
 		return out, fmt.Errorf("connectors: %w", out.findings)
 	}
-	out.connectors, out.waiting = c.Connectors, changedKeys(a.config, next)
+	before := a.config
+	before.Log.Level = next.Log.Level
+	out.findings = append(out.findings, SecretAdvice(c)...)
+	out.connectors, out.log, out.waiting = c.Connectors, next.Log, changedKeys(before, next)
 	out.changed = changedConnectors(a.rules.Load(), out.set, changedSettings(a.reloads.connectors.Settings, c.Connectors.Settings))
 	return out, nil
 }
@@ -150,7 +168,7 @@ func (a *App) stale() bool {
 	if err != nil {
 		return said != err.Error()
 	}
-	return said != "" || len(r.changed) > 0 || !reflect.DeepEqual(r.connectors, a.reloads.connectors)
+	return said != "" || len(r.changed) > 0 || r.log.Level != a.reloads.log.Level || !reflect.DeepEqual(r.connectors, a.reloads.connectors)
 }
 
 // changedSettings tells of which connectors the settings differ.

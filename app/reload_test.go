@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,9 @@ func TestConnectorsAreReloadedAllOrNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if build := `keep_build_info{goversion="` + runtime.Version() + `",version="test"} 1`; !strings.Contains(string(text), build) {
+			t.Errorf("the metrics lack %s", build)
+		}
 		_, value, _ := strings.Cut(string(text), "\nkeep_reload_failed ")
 		return value[:1]
 	}
@@ -88,6 +92,7 @@ func TestConnectorsAreReloadedAllOrNothing(t *testing.T) {
 	}
 	broken = nil
 	next.Proxy.MaxBody++
+	next.Log.Level = config.LevelWarn // Nothing waits for it.
 	next.Admin.Listen = "127.0.0.1:2"
 	out, err := a.Reload(t.Context(), "test")
 	if err != nil || !slices.Equal(out.Connectors, []string{"things"}) || metric() != "0" {

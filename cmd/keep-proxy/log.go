@@ -7,6 +7,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"keep-proxy/app"
 	"keep-proxy/config"
 )
 
@@ -78,13 +79,15 @@ func (j *jsonLog) write() error {
 	return err
 }
 
-// newLog makes the program's own log. It is gathered if it is JSON: who ends the program flushes it.
+// newLog makes the program's own log. Its level is zerolog's global one, which a reload may change. It is gathered if it
+// is JSON: who ends the program flushes it.
 func newLog(c config.Log, w io.Writer) (zerolog.Logger, *jsonLog) {
+	zerolog.SetGlobalLevel(app.LogLevel(c))
 	if c.Format == config.FormatConsole || c.Format == config.FormatAuto && isTerminal(w) {
-		return logTo(c, console(w)), nil
+		return logTo(console(w)), nil
 	}
 	lines := &jsonLog{out: w}
-	return logTo(c, lines), lines
+	return logTo(lines), lines
 }
 
 // quietLog is the log of a program that is part of a command. Only warnings are added to the command's own words, as
@@ -93,18 +96,11 @@ func quietLog(c config.Log, w io.Writer) zerolog.Logger {
 	if c.Format != config.FormatJSON {
 		w = console(w)
 	}
-	log := logTo(c, w)
-	return log.Level(max(log.GetLevel(), zerolog.WarnLevel))
+	return logTo(w).Level(max(app.LogLevel(c), zerolog.WarnLevel))
 }
 
 func console(w io.Writer) io.Writer {
 	return zerolog.ConsoleWriter{Out: w, NoColor: !isTerminal(w), TimeFormat: time.RFC3339}
 }
 
-func logTo(c config.Log, w io.Writer) zerolog.Logger {
-	level, err := zerolog.ParseLevel(string(c.Level))
-	if err != nil {
-		level = zerolog.InfoLevel
-	}
-	return zerolog.New(w).Level(level).With().Timestamp().Logger()
-}
+func logTo(w io.Writer) zerolog.Logger { return zerolog.New(w).With().Timestamp().Logger() }

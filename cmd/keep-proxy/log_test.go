@@ -116,7 +116,7 @@ func BenchmarkLog(b *testing.B) {
 			defer file.Close()
 			log, lines := newLog(config.Log{Level: config.LevelInfo, Format: format}, file)
 			if format != config.FormatConsole && format != config.FormatJSON {
-				log, lines = logTo(config.Log{Level: config.LevelInfo}, file), nil
+				log, lines = logTo(file), nil
 			}
 			for b.Loop() {
 				log.Info().Str("method", "POST").Str("host", "api.example.com").Str("path", "/v1/payments").Int("status", 201).Int64("body_bytes", 1024).

@@ -20,6 +20,7 @@ import (
 	"keep-proxy/app"
 	"keep-proxy/cli/child"
 	"keep-proxy/cli/managed"
+	"keep-proxy/ledger"
 )
 
 func main() {
@@ -52,8 +53,12 @@ func sentence(cmd *cobra.Command, err error) string {
 	if e, ok := errors.AsType[*exitError](err); ok && (e.err == nil || e.told) {
 		return ""
 	}
+	text := said(cmd, err)
+	if errors.Is(err, ledger.ErrFormat) {
+		text += "; this is keep-proxy " + version()
+	}
 	// Findings of a configuration are lines.
-	lines := strings.Split(said(cmd, err), "\n")
+	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = printable(line)
 	}

@@ -48,7 +48,11 @@ func newRun() *cobra.Command {
 			"An item whose command ended with 0 is done: its command is not started again.\n\n" +
 			"Exit code: the command's own; 75 stopped on an unknown outcome, 76 the item needs attention,\n" +
 			"77 aborted on a failed mutation or a refused request, or without required traffic, 78 no run could be\n" +
-			"opened; 126 and 127 as a shell's.",
+			"opened; 126 and 127 as a shell's.\n\n" +
+			"A configuration can be as small as this:\n\n" +
+			"  ledger: {dir: ./keep}\n" +
+			"  connectors: {dirs: [./connectors]}\n" +
+			"  proxy: {egress: {allow: [HOST]}}     # for an API at a private address only",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage("run: the command is missing; write it after --, see %s --help", cmd.CommandPath())

@@ -220,8 +220,8 @@ func (w words) greet(a *app.App, c config.Config, s settings) error {
 		file = whole
 	}
 	var first bytes.Buffer
-	log := w.log.Output(&first).Level(zerolog.InfoLevel) // whatever is logged besides
-	line := log.Info()
+	log := w.log.Output(&first)
+	line := log.Log().Str(zerolog.LevelFieldName, zerolog.LevelInfoValue) // whatever the level
 	for _, field := range [][2]string{
 		{"version", version()}, {"ledger", a.LedgerID()}, {"ledger_dir", app.LedgerDir(c)}, {"high_water_file", c.Ledger.HighWaterFile},
 		{"proxy", a.ProxyAddr()}, {"admin", a.AdminURL()}, {"token_file", c.Admin.TokenFile}, {"public_url", c.Admin.PublicURL},
