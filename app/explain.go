@@ -104,7 +104,7 @@ func (e *explainer) Explain(ctx context.Context, asked wire.Explain) (wire.Expla
 	if err != nil {
 		return nil, admin.BadRequest("url", err.Error(), "write it whole, such as https://api.example/v1/things")
 	}
-	out := ExplainRequest(e.app.rules.Load(), raw, ScopeOf(asked))
+	out := ExplainRequest(e.app.rules.Load(), raw, ScopeOf(asked, e.app.clock.Now()))
 	if out.Key != "" {
 		out, err = e.app.withStanding(ctx, raw, out)
 		if err != nil {

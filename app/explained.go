@@ -3,6 +3,7 @@ package app
 import (
 	"mime"
 	"regexp"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -19,11 +20,13 @@ type Scope struct {
 	Attempt  int
 	// Account is what the API would say, where it is asked; empty where nobody knows.
 	Account string
+	// At is when it would be claimed.
+	At time.Time
 }
 
-// ScopeOf is the scope that a person asks about.
-func ScopeOf(e wire.Explain) Scope {
-	return Scope{Workflow: e.Workflow, Item: e.Item, Attempt: e.Attempt, Account: e.Account}
+// ScopeOf is the scope that a person asks about at a time.
+func ScopeOf(e wire.Explain, at time.Time) Scope {
+	return Scope{Workflow: e.Workflow, Item: e.Item, Attempt: e.Attempt, Account: e.Account, At: at}
 }
 
 // Explained says how the rules read a request, and what key it has.
@@ -63,6 +66,8 @@ type Explained struct {
 	// least in part.
 	Kept   []string `json:"kept,omitempty"`
 	Masked []string `json:"masked,omitempty"`
+	// Asked is the first request of each probe, or why it can't begin.
+	Asked []string `json:"asked,omitempty"`
 	// Now says what would happen; empty without a ledger.
 	Now string `json:"now,omitempty"`
 }
@@ -145,7 +150,9 @@ func explainMutation(out Explained, request *rules.Request, content []byte, m ru
 	out.keeps(request, m.Operation.Redact(request))
 	if out.AccountAsked != "" && s.Account == "" {
 		out.Account = ""
-		return outgoingExplained(out, request, m.Operation, rules.Mutation{ID: rules.CaseID, Marker: rules.CaseMarker, VendorKey: rules.CaseVendorKey})
+		return outgoingExplained(out, request, m.Operation, rules.Mutation{
+			ID: rules.CaseID, Marker: rules.CaseMarker, VendorKey: rules.CaseVendorKey, ClaimedAt: s.At,
+		})
 	}
 	key, err := ledger.MutationKey(ledger.KeyParts{
 		Workflow: s.Workflow, Item: s.Item, Attempt: s.Attempt, Connector: m.Connector.Name, Operation: m.Operation.Name,
@@ -162,7 +169,7 @@ func explainMutation(out Explained, request *rules.Request, content []byte, m ru
 			out.VendorKey = own
 		}
 	}
-	return outgoingExplained(out, request, m.Operation, rules.Mutation{ID: out.ID, Marker: out.Marker, VendorKey: out.VendorKey})
+	return outgoingExplained(out, request, m.Operation, rules.Mutation{ID: out.ID, Marker: out.Marker, VendorKey: out.VendorKey, ClaimedAt: s.At})
 }
 
 // outgoingExplained is x, or why the rule can't make the request that goes out of this one. A stored
@@ -174,6 +181,11 @@ func outgoingExplained(x Explained, request *rules.Request, op *rules.Operation,
 	known.Generation = 1
 	if _, refusal := op.Outgoing(request, known); refusal != nil {
 		return refusedExplained(x, refusal)
+	}
+	for _, s := range op.Strategies {
+		if s.Probe != nil {
+			x.Asked = append(x.Asked, s.Probe.First(rules.Env{Request: request, Account: x.Account, Mutation: known}))
+		}
 	}
 	return x
 }

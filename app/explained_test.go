@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/config"
@@ -51,7 +52,7 @@ func explainedUnder(t *testing.T, rule string, e wire.Explain) Explained {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ExplainRequest(set, raw, ScopeOf(e))
+	return ExplainRequest(set, raw, ScopeOf(e, time.Time{}))
 }
 
 func form(content, account string) wire.Explain {

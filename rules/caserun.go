@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -77,6 +78,7 @@ func (r *caseRun) idle() []mistake {
 		{"kept", e.kept != nil, "add send: with the answers to the preparing steps"},
 		{"verdict", e.verdict != "", response},
 		{"class", e.class != "", response},
+		{"asked", e.asked != nil, probe},
 		{"observation", e.observation != "", probe},
 		{"result", e.result != nil, probe},
 	} {
@@ -199,12 +201,24 @@ func (r *caseRun) probed(op *Operation, env Env) {
 		r.problems = append(r.problems, "the probe can't begin: "+err.Error())
 		return
 	}
-	for j, answer := range r.probe {
-		if _, more := asking.Next(); !more {
+	var asked []*Request
+	for j := 0; ; j++ {
+		ask, more := asking.Next()
+		if more {
+			asked = append(asked, ask.request())
+		}
+		if j == len(r.probe) {
+			break
+		}
+		if !more {
 			r.problems = append(r.problems, "the probe ends after "+plural(j, "answer", "answers"))
 			break
 		}
-		asking.Answer(answer)
+		asking.Answer(r.probe[j])
+	}
+	r.went("asked", r.expect.asked, asked)
+	if len(r.probe) == 0 {
+		return
 	}
 	r.compares("observation", "result")
 	if ask, more := asking.Next(); more {
@@ -215,7 +229,7 @@ func (r *caseRun) probed(op *Operation, env Env) {
 	}
 	o := asking.Observation(func(string) bool { return false }, Clocks{Measured: true, SameBoot: true})
 	if r.expect.observation != o.Seen.String() {
-		r.problems = append(r.problems, differs("observation", r.expect.observation, o.Seen.String())+" ("+o.Reason+")")
+		r.problems = append(r.problems, differs("observation", r.expect.observation, o.Seen.String())+" ("+o.Reason+"), asked "+urls(asked))
 	}
 	r.resulted(o.Result)
 }
@@ -274,7 +288,7 @@ func (r *caseRun) played(op *Operation, env Env) {
 		r.judged(op.Judge(env.Request, env.Account, env.Mutation, r.response))
 	}
 	later, ok := r.stored(op, env)
-	if ok && len(r.probe) > 0 {
+	if ok && (len(r.probe) > 0 || r.expect.asked != nil) {
 		r.probed(op, later)
 	}
 }
@@ -387,18 +401,21 @@ func (r *caseRun) keeps(kept map[string]string) {
 }
 
 // sent compares what goes out, where the case expects something of it.
-func (r *caseRun) sent(requests ...*Request) {
-	if r.expect.sent == nil {
+func (r *caseRun) sent(requests ...*Request) { r.went("sent", r.expect.sent, requests) }
+
+// went compares requests, where the case expects some. Key is that of the expectation.
+func (r *caseRun) went(key string, expected []Raw, requests []*Request) {
+	if expected == nil {
 		return
 	}
-	r.compares("sent")
-	if len(requests) != len(r.expect.sent) {
-		r.problems = append(r.problems, fmt.Sprintf("%s, expected %d", plural(len(requests), "request is sent", "requests are sent"), len(r.expect.sent)))
+	r.compares(key)
+	if len(requests) != len(expected) {
+		r.problems = append(r.problems, fmt.Sprintf("%s, expected %d", plural(len(requests), "request is "+key, "requests are "+key), len(expected)))
 		return
 	}
 	for i, got := range requests {
-		want := r.expect.sent[i]
-		what := fmt.Sprintf("sent[%d] ", i)
+		want := expected[i]
+		what := fmt.Sprintf("%s[%d] ", key, i)
 		asked, refusal := Normalise(want)
 		if refusal != nil {
 			r.problems = append(r.problems, what+"is no request: "+refusal.Detail)
@@ -413,4 +430,13 @@ func (r *caseRun) sent(requests ...*Request) {
 			r.differs(what+"body", canonicalText(want.Body), canonicalText(got.Body()))
 		}
 	}
+}
+
+// urls tells the requests of a probe.
+func urls(asked []*Request) string {
+	var out []string
+	for _, ask := range asked {
+		out = append(out, ask.Method+" "+ask.URL())
+	}
+	return strings.Join(out, ", ")
 }

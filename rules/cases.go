@@ -55,9 +55,9 @@ type expectation struct {
 	class       string
 	observation string
 	result      *Response
-	// sent are the requests that go out, nil where nothing is expected of them.
-	sent []Raw
-	kept *jsonValue
+	// sent are the requests that go out, and asked those of the probe; nil where nothing is expected of them.
+	sent, asked []Raw
+	kept        *jsonValue
 }
 
 // cases reads the list of cases.
@@ -110,6 +110,14 @@ func (d *decoder) caseRequest(v value) Raw {
 	}
 	raw.HasBody = len(raw.Body) > 0
 	return raw
+}
+
+// caseRequests reads one request, or a list of them.
+func (d *decoder) caseRequests(v value) (out []Raw) {
+	for _, item := range d.OneOrMore(v) {
+		out = append(out, d.caseRequest(item))
+	}
+	return out
 }
 
 // caseAnswers reads one answer, or a list of them.
@@ -184,9 +192,7 @@ func (d *decoder) expectation(v value) expectation {
 	e.verdict = word(d, m.At("verdict"), "", "default", "applied", "failed", "uncertain")
 	e.class = string(word(d, m.At("class"), "", classes...))
 	e.observation = word(d, m.At("observation"), "", "applied", "absent", "duplicate", "retry")
-	for _, request := range d.OneOrMore(m.At("sent")) {
-		e.sent = append(e.sent, d.caseRequest(request))
-	}
+	e.sent, e.asked = d.caseRequests(m.At("sent")), d.caseRequests(m.At("asked"))
 	if m.Has("result") {
 		e.result = d.caseAnswer(m.At("result"))
 	}

@@ -71,6 +71,12 @@ func TestCasesSayWhatDiffers(t *testing.T) {
 		{"another result", things + ", " + found + ", expect: {observation: applied, result: {status: 200, headers: {x: z}, body: {}}}", `result status is "201", expected "200"`},
 		{"no result", things + ", probe: [{body: []}], expect: {observation: absent, result: {}}", "there is no result"},
 		{"an answer too many", things + ", probe: [{body: []}, {body: []}], expect: {observation: absent}", "ends after 1 answer"},
+		{"what is asked", things + ", " + found + ", expect: {observation: applied, asked: {url: 'https://api.test/things', headers: {accept: application/json}}}", ""},
+		{"what is asked, without an answer", things + ", expect: {asked: {url: 'https://api.test/things'}}", ""},
+		{"another address asked", things + ", expect: {asked: {url: 'https://api.test/other'}}", `asked[0] url is "https://api.test/things", expected "https://api.test/other"`},
+		{"more asked", things + ", " + found + ", expect: {observation: applied, asked: [{url: 'https://api.test/things'}, {url: 'https://api.test/things'}]}", "1 request is asked, expected 2"},
+		{"nobody to ask", "request: {method: POST, url: 'https://api.test/search'}, expect: {asked: {url: 'https://api.test/things'}}", "expect.asked is compared with nothing"},
+		{"another observation, with what was asked", things + ", " + found + ", expect: {observation: absent}", ", asked GET https://api.test/things"},
 		{"no probe to play", "request: {method: POST, url: 'https://api.test/empty'}, probe: [{}], expect: {observation: absent}", "has no probe"},
 	}
 	for _, tc := range cases {

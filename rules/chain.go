@@ -126,6 +126,15 @@ func (c *chain) eval(s *scope) (jsonValue, error) {
 	return jsonValue{}, missing(c.root, c.steps[0].name)
 }
 
+// String spells the chain.
+func (c *chain) String() string {
+	words := []string{c.root}
+	for _, step := range c.steps {
+		words = append(words, step.String())
+	}
+	return strings.Join(words, "")
+}
+
 // missing says what is not there.
 func missing(root, name string) error { return fmt.Errorf("%w: %s.%s", errMissing, root, name) }
 

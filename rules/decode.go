@@ -265,7 +265,7 @@ var (
 	levelExpect     = level{
 		Name: "expect",
 		Known: []string{
-			"operation", "identity", "subkey", "account", "refused", "sent", "kept", "verdict", "class", "observation", "result",
+			"operation", "identity", "subkey", "account", "refused", "sent", "kept", "verdict", "class", "asked", "observation", "result",
 		},
 	}
 )

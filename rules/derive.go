@@ -132,7 +132,7 @@ func (op *Operation) derive(e *expr, what string, s *scope) (jsonValue, bool, *R
 	}
 	if err != nil {
 		return jsonValue{}, false, refuse(ProblemIdentity, what+" ("+e.source+
-			") has no value in this request; the rule "+op.Name+" needs it to tell mutations apart")
+			") has no value in this request"+e.lacking(s)+"; the rule "+op.Name+" needs it to tell mutations apart")
 	}
 	if !exactNumbers(&v) {
 		return jsonValue{}, false, refuse(ProblemIdentity, what+" is a number with more digits than can be told apart; send it as a string")

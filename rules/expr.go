@@ -150,6 +150,27 @@ func (e *expr) evalCEL(s *scope) (v jsonValue, present bool, err error) {
 	return fromCEL(out)
 }
 
+// lacking names the parts of the request that it reads and that aren't there.
+func (e *expr) lacking(s *scope) string {
+	var out []string
+	for _, r := range e.refs {
+		for i := range r.steps {
+			c := &chain{root: r.root, steps: r.steps[:i+1]}
+			if c.root == "response" || !nativeShape(c.root, c.steps) {
+				continue
+			}
+			if _, err := c.eval(s); err != nil {
+				out = append(out, c.String())
+				break
+			}
+		}
+	}
+	if out = slices.Compact(slices.Sorted(slices.Values(out))); len(out) == 0 {
+		return ""
+	}
+	return " (not there: " + strings.Join(out, ", ") + ")"
+}
+
 // test computes a condition; anything but true or false is an error.
 func (e *expr) test(s *scope) (bool, error) {
 	v, present, err := e.eval(s)

@@ -35,6 +35,24 @@ type Ask struct {
 	Body []byte
 }
 
+// First shows the first request of a try, or why there is none.
+func (p *Probe) First(env Env) string {
+	asking, err := p.Begin(env)
+	if err != nil {
+		return "nothing: " + err.Error()
+	}
+	ask, _ := asking.Next()
+	return ask.Method + " " + ask.Scheme + "://" + ask.Authority + ask.Shown
+}
+
+// request is the ask as a request; what can't be one has no URL.
+func (a *Ask) request() *Request {
+	if r, refusal := Rebuild(a.Method, a.Scheme+"://"+a.Authority+a.Target, a.Header, a.Body); refusal == nil {
+		return r
+	}
+	return &Request{Method: a.Method, Header: a.Header}
+}
+
 // Seen is what a probe saw.
 type Seen uint8
 

@@ -155,7 +155,7 @@ var formatKeys = []struct {
 		[]string{
 			"expect: {operation: make, identity: {name: n}, subkey: '', account: '', refused: identity}",
 			"response: {status: 200, headers: {a: [b, c]}, body: {a: 1}}, expect: {verdict: failed, class: logic}",
-			"send: [{status: 200}], expect: {kept: {a: b}, sent: [{method: POST, url: 'https://api.test/things', headers: {a: b}, body: {}}]}",
+			"send: [{status: 200}], expect: {kept: {a: b}, asked: [{url: 'https://api.test/things'}], sent: [{method: POST, url: 'https://api.test/things', headers: {a: b}, body: {}}]}",
 			"undo: o1, response: {status: 204}, expect: {verdict: applied}",
 			"probe: [{status: 200}], expect: {observation: applied, result: {status: 201, headers: {a: b}, body: {}}}",
 		},

@@ -20,6 +20,7 @@ import (
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/app"
+	"keep-proxy/internal/clock"
 	"keep-proxy/rules"
 )
 
@@ -58,16 +59,22 @@ func newExplain() *cobra.Command {
 		},
 	}
 	f.bind(jsonFlag(cmd))
+	f.bindRequest(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&f.Method, "method", "X", "", "method (default GET, with -d POST)")
-	flags.StringArrayVarP(&f.headers, "header", "H", nil, "header field, NAME: VALUE; may be repeated")
-	flags.StringVarP(&f.data, "data", "d", "", "body; @FILE reads it, @- from standard input")
-	flags.StringVar(&f.request, "request", "", "file with the whole request; - for standard input")
 	flags.StringVar(&f.Workflow, "workflow", "", "as if in this workflow")
 	flags.StringVar(&f.Item, "item", "", "as if for this item")
 	flags.IntVar(&f.Attempt, "attempt", 0, "as if in this attempt")
 	flags.StringVar(&f.Account, "account", "", "as if the API said that it is this one's data, where a connector asks it")
 	return cmd
+}
+
+// bindRequest adds the flags that give the request.
+func (f *explainFlags) bindRequest(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&f.Method, "method", "X", "", "method (default GET, with -d POST)")
+	flags.StringArrayVarP(&f.headers, "header", "H", nil, "header field, NAME: VALUE; may be repeated")
+	flags.StringVarP(&f.data, "data", "d", "", "body; @FILE reads it, @- from standard input")
+	flags.StringVar(&f.request, "request", "", "file with the whole request; - for standard input")
 }
 
 // hint says what is easily overlooked in what was asked.
@@ -89,7 +96,7 @@ const formType = "application/x-www-form-urlencoded"
 func (f *explainFlags) read(stdin io.Reader, args []string) error {
 	switch {
 	case f.request != "" && (len(args) > 0 || f.Method != "" || f.data != "" || len(f.headers) > 0):
-		return usage("explain: --request holds the whole request; leave URL, -X, -H and -d out")
+		return usage("--request holds the whole request; leave URL, -X, -H and -d out")
 	case f.request != "":
 		content, err := readNamed(stdin, f.request)
 		if err != nil {
@@ -100,13 +107,13 @@ func (f *explainFlags) read(stdin io.Reader, args []string) error {
 		}
 		return nil
 	case len(args) == 0:
-		return usage("explain: name the URL, or give --request FILE")
+		return usage("name the URL, or give --request FILE")
 	}
 	f.URL, f.Headers = args[0], wire.Header{}
 	for _, line := range f.headers {
 		name, value, ok := strings.Cut(line, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" {
-			return usage("explain: -H %q is no field; write -H 'NAME: VALUE'", line)
+			return usage("-H %q is no field; write -H 'NAME: VALUE'", line)
 		}
 		f.Headers[name] = append(f.Headers[name], strings.TrimSpace(value))
 	}
@@ -220,7 +227,7 @@ func (f *explainFlags) explain(cmd *cobra.Command) (out app.Explained, err error
 	if err != nil {
 		return out, usage("explain: %w; write it whole, such as https://api.example/v1/things", err)
 	}
-	return app.ExplainRequest(set, raw, app.ScopeOf(f.Explain)), nil
+	return app.ExplainRequest(set, raw, app.ScopeOf(f.Explain, clock.System().Now())), nil
 }
 
 func showExplained(p *page, x app.Explained) {
@@ -267,6 +274,7 @@ func showExplained(p *page, x app.Explained) {
 		"vendor key", x.VendorKey,
 		"kept", strings.Join(x.Kept, ", "),
 		"masked", strings.Join(x.Masked, ", "),
+		"asked", strings.Join(x.Asked, ", or "),
 		"now", x.Now,
 	)
 	section(p, "Operations looked at", "OPERATION\tFITS\tWHY", x.Others, func(o rules.Candidate) []string {

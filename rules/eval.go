@@ -1,0 +1,32 @@
+package rules
+
+import "fmt"
+
+// Evaluate computes an expression as a rule would: of a request, and of an answer to it unless that is nil. It gives the
+// value as JSON, "absent" for an absent optional, or the error, which is CEL's own.
+func (s *Set) Evaluate(source string, req *Request, resp *Response) (string, error) {
+	at := inRequest
+	if resp != nil {
+		at = inAnswer
+	}
+	e, err := compileExpr(source, at)
+	if err != nil {
+		return "", err
+	}
+	known := caseMutation()
+	values := &scope{req: req, path: map[string]string{}, host: map[string]string{}}
+	if m := s.Match(req); m.Operation != nil {
+		values = m.Operation.bind(req)
+	}
+	values.mutation, values.resp = &known, newAnswer(resp)
+	v, present, err := e.eval(values)
+	switch refusal := values.take(); {
+	case refusal != nil:
+		return "", refusal
+	case err != nil:
+		return "", fmt.Errorf("%w%s", err, e.lacking(values))
+	case !present:
+		return "absent", nil
+	}
+	return string(appendMasked(nil, &v, nil)), nil
+}
