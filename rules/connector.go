@@ -9,8 +9,10 @@ import (
 type Connector struct {
 	Name string
 	// Was are the connector's earlier names.
-	Was     []string
-	Title   string
+	Was   []string
+	Title string
+	// Accept are warnings that a person answered, by code, with why.
+	Accept  map[string]string
 	Version int
 	// Hash is the hex SHA-256 of Content. Records are pinned to it.
 	Hash string

@@ -194,7 +194,7 @@ var (
 		Name: "the connector",
 		Known: []string{
 			"apiVersion", "connector", "was", "version", "title", "hosts", "host_group", "reads", "account",
-			"block_scope", "trust_refused", "rate", "operations", "cases",
+			"block_scope", "trust_refused", "rate", "operations", "cases", "accept",
 		},
 		Later: []string{"aws"},
 	}
@@ -207,7 +207,7 @@ var (
 			"marker", "outcome", "success", "reconcile", "on_absent", "manual_check", "max_body", "repeat",
 			"secret", "settle", "absent_confirmations", "absent_spacing", "block_scope", "bounds",
 			"encoded_slash", "timeout", "subkey_header", "drift", "was", "on_skip", "on_no_result", "max_dispatches", "watch",
-			"verify_on_replay", "send", "compensate", "upgrade",
+			"verify_on_replay", "send", "compensate", "upgrade", "accept",
 		},
 		Later: []string{
 			"stream",

@@ -36,6 +36,7 @@ func (d *decoder) connector(v value, l *loading) *Connector {
 	}
 	c.Version = d.number(d.need(m, "version"), 1, 1<<30)
 	c.Title, c.HostGroup = c.Name, c.Name
+	c.Accept = d.accepted(m.At("accept"))
 	if title, ok := d.text(m.At("title")); ok {
 		c.Title = title
 	}
@@ -131,6 +132,19 @@ func (l *loading) userHosts(s *Settings) (out []*hostPattern) {
 			continue
 		}
 		out = append(out, p)
+	}
+	return out
+}
+
+// accepted reads the codes of warnings that a person answered, each with why.
+func (d *decoder) accepted(v value) map[string]string {
+	out := map[string]string{}
+	for _, item := range d.OneOrMore(v) {
+		d.Members(item, func(code string, _, why value) {
+			if text, ok := d.text(why); ok {
+				out[code] = text
+			}
+		})
 	}
 	return out
 }

@@ -46,7 +46,7 @@ func (m *marker) lastName() string {
 }
 
 // anyOperationKeys are the keys that also say something about operations that are no mutations.
-var anyOperationKeys = []string{"name", "match", "before", "effect", "encoded_slash", "secret", "describe", "upgrade"}
+var anyOperationKeys = []string{"name", "match", "before", "effect", "encoded_slash", "secret", "describe", "upgrade", "accept"}
 
 // operations reads the list of operations.
 func (d *decoder) operations(v value, c *Connector, l *loading, blockScope string) {
@@ -74,6 +74,7 @@ func (d *decoder) operation(v value, c *Connector, l *loading, blockScope string
 	op.Name = d.name(m, "name", operationName)
 	known := d.effect(m.At("effect"), op)
 	d.matches(m.At("match"), op)
+	op.Accept = d.accepted(m.At("accept"))
 	op.before = d.texts(m.At("before"))
 	d.upgrade(m.At("upgrade"), op, known)
 	op.encodedSlash = word(d, m.At("encoded_slash"), "", "keep") != ""

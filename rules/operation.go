@@ -131,6 +131,8 @@ type Operation struct {
 	Name      string
 	Connector *Connector
 	Effect    Effect
+	// Accept is as the connector's, for this operation alone.
+	Accept map[string]string
 	// BlockScope is workflow, item or mutation; empty leaves it to the run.
 	BlockScope string
 	// Settle, Confirmations and Spacing say when absence is believed.

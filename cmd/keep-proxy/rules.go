@@ -188,6 +188,10 @@ func showChecked(p *page, c checked) {
 		p.sayf("Unseen: %s may change to %s. Its rule calls that %s; nobody judges what is said there, mutations included.",
 			u.Operation, strings.Join(u.Upgrade, " or "), u.Effect)
 	}
+	if c.Cases == 0 {
+		p.sayf("Loads: %s, no cases. Nothing shows yet what its rules do: add cases.", counted(c.Connectors, "connector"))
+		return
+	}
 	p.sayf("Sound: %s, %s.", counted(c.Connectors, "connector"), counted(c.Cases, "case"))
 }
 

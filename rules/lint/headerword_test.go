@@ -43,7 +43,7 @@ func TestActionsThatAHeaderFieldNamesAreWarnedOf(t *testing.T) {
 		when(both, `identity: {to: json.to, what: "header['x-target']"}`), when(both, "subkey: header['x-target']"),
 		when(both, "payload: {headers: [X-Target]}"), when("header['content-type'] in ['a', 'b']"), when("header['x-target'] == 'a' && json.to != ''"),
 		withOperation(`match: [{method: POST, path: /things, when: "header['x-target'] == 'a'"}, {method: POST, path: /more, when: "header['x-target'] == 'a'"}]`),
-		strings.Replace(when(both, "identity: -", "reconcile: -", "manual_check: -"), "effect: mutation", "effect: read", 1),
+		strings.Replace(when(both, "identity: -", "reconcile: -", "manual_check: -", "on_no_result: -"), "effect: mutation", "effect: read", 1),
 	} {
 		if warned(file) {
 			t.Errorf("warned of\n%s", file)

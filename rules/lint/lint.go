@@ -46,12 +46,22 @@ func each(set *rules.Set, look func(*linter)) rules.Findings {
 	for _, c := range set.Connectors() {
 		l := &linter{connector: c}
 		look(l)
-		out = append(out, l.findings...)
+		out = append(out, slices.DeleteFunc(l.findings, l.accepted)...)
 	}
 	slices.SortStableFunc(out, func(a, b rules.Finding) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return out
+}
+
+// accepted reports whether the file answers a warning, for the connector or for the operation that it is about.
+func (l *linter) accepted(f rules.Finding) bool {
+	if l.connector.Accept[f.Code] != "" {
+		return true
+	}
+	return slices.ContainsFunc(l.connector.Operations, func(op *rules.Operation) bool {
+		return op.Accept[f.Code] != "" && strings.HasPrefix(f.Key+".", op.Facts().At.Key+".")
+	})
 }
 
 // linter looks at one connector.
@@ -103,7 +113,16 @@ func (l *linter) operation(op *rules.Operation) {
 		l.natural(op, f)
 		l.asking(op)
 		l.watch(op)
+		l.noResult(op, f)
 	case rules.EffectDeny:
+	}
+}
+
+// noResult warns of a mutation whose lost answer nobody finds, where the rule gives none in its place.
+func (l *linter) noResult(op *rules.Operation, f rules.Facts) {
+	if !op.Reconciles() && !op.StandsInForResult() {
+		l.warn("no-result", f.At, "if a person says that it happened, nobody knows its answer: the script gets 424 no-result",
+			"add on_no_result: with what a script can go on from, such as {status: 200}, or accept: [{no-result: why}]")
 	}
 }
 

@@ -21,7 +21,7 @@ operations:
 func withOperation(lines ...string) string {
 	op := []string{
 		"name: make", "match: {method: POST, path: /things}", "effect: mutation", "identity: {name: json.name}",
-		`reconcile: [{none: "no read"}]`, "manual_check: look",
+		`reconcile: [{none: "no read"}]`, "manual_check: look", "on_no_result: {status: 200}",
 	}
 	for _, line := range lines {
 		key, _, _ := strings.Cut(line, ":")
@@ -35,7 +35,7 @@ func withOperation(lines ...string) string {
 
 // withRead is a file with a sound read, and keys added or replaced.
 func withRead(lines ...string) string {
-	return withOperation(append([]string{"effect: read", "identity: -", "reconcile: -", "manual_check: -"}, lines...)...)
+	return withOperation(append([]string{"effect: read", "identity: -", "reconcile: -", "manual_check: -", "on_no_result: -"}, lines...)...)
 }
 
 // check loads a file and looks at it.
