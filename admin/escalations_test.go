@@ -156,7 +156,7 @@ func TestStatus(t *testing.T) {
 	want := wire.Status{
 		Mode:     serves,
 		LedgerID: w.store.ID(), Healthy: true, Unknown: 1, Escalated: 1, Since: at,
-		Stopped: []wire.Stopped{{Blocks: wire.Blocks{Scope: "workflow", Name: "billing"}, Mutation: m.ID, State: "indeterminate", Since: at, Reason: m.Reason}},
+		Stopped: []wire.Stopped{{Blocks: wire.Blocks{Scope: "workflow", Name: "billing"}, Mutation: m.ID, State: "indeterminate", Since: at, Reason: m.Reason, Target: m.Target}},
 	}
 	if diff := different(got, want); diff != "" {
 		t.Error(diff)

@@ -73,6 +73,11 @@ type Stopped struct {
 	Since    time.Time `json:"since"`
 	// Reason is why the last try told nothing, or, before any, why the outcome is unknown.
 	Reason string `json:"reason,omitzero"`
+	// Target is the operation in the rule's words.
+	Target string `json:"target,omitzero"`
+	// Tries counts the tries that reached the API; NextTryAt is when the next is due.
+	Tries     int       `json:"tries,omitzero"`
+	NextTryAt time.Time `json:"next_try_at,omitzero"`
 }
 
 // Modes of a proxy.

@@ -116,6 +116,8 @@ type Standing struct {
 	Pending int
 	// Waiting counts mutations that only a person can settle.
 	Waiting int
+	// Oldest is the oldest of the pending.
+	Oldest wire.Stopped
 }
 
 // Look counts what stops a scope.
@@ -129,7 +131,9 @@ func Look(ctx context.Context, api StatusAPI, scope Scope) (Standing, error) {
 		switch {
 		case !scope.covers(stop):
 		case pending(stop.State):
-			out.Pending++
+			if out.Pending++; out.Pending == 1 {
+				out.Oldest = stop // The oldest comes first.
+			}
 		default:
 			out.Waiting++
 		}
@@ -141,17 +145,18 @@ func Look(ctx context.Context, api StatusAPI, scope Scope) (Standing, error) {
 func pending(state string) bool { return state == "needs_reconcile" || state == "in_flight" }
 
 // AwaitSettled waits until reconciliation has nothing left to do for a scope, a person is needed, or wait is over. It
-// calls say once, when it has to wait longer than a second.
+// calls say when it has to wait longer than a second, and after each try.
 func AwaitSettled(ctx context.Context, api StatusAPI, scope Scope, wait time.Duration, say func(Standing)) (Standing, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	for began, said := time.Now(), false; ; {
+	for began, said := time.Now(), (Standing{}); ; {
 		standing, err := Look(context.WithoutCancel(ctx), api, scope)
 		if err != nil || standing.Pending == 0 || standing.Waiting > 0 {
 			return standing, err
 		}
-		if !said && time.Since(began) > tellAfter {
-			said = true
+		o, last := standing.Oldest, said.Oldest
+		if (said.Pending == 0 || o.Mutation != last.Mutation || o.Tries != last.Tries) && time.Since(began) > tellAfter {
+			said = standing
 			say(standing)
 		}
 		if pause(ctx, poll) != nil {

@@ -251,8 +251,10 @@ func settle(ctx context.Context, h *host, scope managed.Scope, wait time.Duratio
 		// Nothing is asked about, and no run will be opened, which says why.
 		return nil
 	}
+	until := time.Now().Add(wait)
 	standing, err := managed.AwaitSettled(ctx, h.Client, scope, wait, func(s managed.Standing) {
-		say("%d mutation(s) of workflow %s have an unknown outcome; finding out what happened (at most %s)", s.Pending, scope.Workflow, wait)
+		say("waiting until it is known whether \"%s\" took effect (%s, %s): %s; until %s at the latest",
+			s.Oldest.Target, s.Oldest.Mutation, others(s.Pending), tried(s.Oldest), stamp(until))
 	})
 	switch {
 	case err != nil:
@@ -261,8 +263,27 @@ func settle(ctx context.Context, h *host, scope managed.Scope, wait time.Duratio
 			"run the same command again, or keep keep-proxy serve up", standing.Pending, scope.Workflow)
 	case standing.Waiting > 0:
 		say("%d mutation(s) of workflow %s wait for a person; see keep-proxy resolve", standing.Waiting, scope.Workflow)
+	case scope.Mutation != "":
+		say("settled: run the same command again")
 	}
 	return err
+}
+
+// others says how many mutations are unknown.
+func others(pending int) string {
+	if pending == 1 {
+		return "the only one unknown"
+	}
+	return fmt.Sprintf("one of %d unknown", pending)
+}
+
+// tried says how often the API was asked, and when it is asked next.
+func tried(s wire.Stopped) string {
+	next := "now"
+	if !s.NextTryAt.IsZero() {
+		next = "at " + stamp(s.NextTryAt)
+	}
+	return fmt.Sprintf("the API was asked %s, and is asked next %s", counted(s.Tries, "time"), next)
 }
 
 // start starts the command on our own standard streams, with the run's variables; done is called after its end.

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
@@ -57,6 +59,8 @@ func left(err error) error {
 // walkAPI is what the walk needs of the admin API.
 type walkAPI interface {
 	Escalations(ctx context.Context, f client.Filter) (*wire.List[wire.Escalation], error)
+	Mutations(ctx context.Context, f client.Filter) (*wire.List[wire.Mutation], error)
+	Mutation(ctx context.Context, id string) (*wire.Mutation, error)
 	Resolve(ctx context.Context, id string, r wire.Resolve) (*wire.Mutation, error)
 }
 
@@ -81,24 +85,54 @@ func newWalk(cmd *cobra.Command, api walkAPI, actor string) *walk {
 	}
 }
 
+// all asks every open question, those first for which most stands still.
 func (w *walk) all(ctx context.Context, f client.Filter) error {
-	seen := 0
-	for e, err := range all(&f.Cursor, func() (*wire.List[wire.Escalation], error) { return w.api.Escalations(ctx, f) }) {
+	open, err := collected(&f.Cursor, func() (*wire.List[wire.Escalation], error) { return w.api.Escalations(ctx, f) })
+	if err != nil {
+		return err
+	}
+	if len(open) == 0 {
+		fmt.Fprintln(w.out, "Nothing waits for a person.")
+	}
+	slices.SortStableFunc(open, func(a, b wire.Escalation) int { return cmp.Compare(stillness(b.Blocks), stillness(a.Blocks)) })
+	for _, e := range open {
+		m, err := w.api.Mutation(ctx, e.Mutation)
 		if err != nil {
 			return err
 		}
-		seen++
-		if err := w.show(func(p *page) { showEscalation(p, *e) }); err != nil {
+		if err := w.show(func(p *page) { showEscalation(p, e); showFound(p, m) }); err != nil {
 			return err
 		}
-		if err := w.question(ctx, *e); err != nil {
+		if err := w.question(ctx, e); err != nil {
 			return err
 		}
-	}
-	if seen == 0 {
-		fmt.Fprintln(w.out, "Nothing waits for a person.")
 	}
 	return nil
+}
+
+// stillness is more for what stops more; 0 for what stops nothing.
+func stillness(b *wire.Blocks) int {
+	if b == nil {
+		return 0
+	}
+	return 1 + slices.Index([]string{"mutation", "item", "workflow"}, b.Scope)
+}
+
+// showFound shows what was sent beside what the API showed of it, by time.
+func showFound(p *page, m *wire.Mutation) {
+	rows := [][]string{{stamp(m.CreatedAt), "asked for", m.Request.Method + " " + m.Request.URL + " " + bodyWords(m.Request.Body)}}
+	for _, o := range m.Observations {
+		rows = append(rows, []string{stamp(o.At), o.Seen, clip(strings.Join(append(o.Objects, o.Evidence), " "), 600)})
+	}
+	section(p, "Asked for, and found", "AT\tWHAT\tCONTENT", rows, cells)
+}
+
+// bodyWords is a body as a person reads it, shortened.
+func bodyWords(b wire.Body) string {
+	if b.Missing == "" && utf8.Valid(b.Content) {
+		return clip(string(b.Content), 600)
+	}
+	return fmt.Sprintf("(%d bytes)", max(b.Size, int64(len(b.Content))))
 }
 
 func (w *walk) show(write func(*page)) error { return showPage(w.out, w.flags, write) }
@@ -147,7 +181,7 @@ func (w *walk) decide(ctx context.Context, e wire.Escalation, a wire.Action) (bo
 		d.Force = true
 	}
 	if a.Action == wire.ActionHappened {
-		if given, err := w.result(&d, e.Mutation); err != nil || !given {
+		if given, err := w.result(ctx, &d, e); err != nil || !given {
 			return false, err
 		}
 	}
@@ -173,7 +207,10 @@ func (w *walk) decide(ctx context.Context, e wire.Escalation, a wire.Action) (bo
 }
 
 // result asks what the script shall get; false leaves the decision.
-func (w *walk) result(d *wire.Resolve, mutation string) (bool, error) {
+func (w *walk) result(ctx context.Context, d *wire.Resolve, e wire.Escalation) (bool, error) {
+	if err := w.template(ctx, e); err != nil {
+		return false, err
+	}
 	for {
 		text, err := w.ask("Status that the script shall get, such as 201 (empty: there is no result to give): ")
 		if err != nil {
@@ -188,7 +225,7 @@ func (w *walk) result(d *wire.Resolve, mutation string) (bool, error) {
 			fmt.Fprintln(w.out, "A status is a number from 200 to 599.")
 			continue
 		}
-		body, given, err := w.body(mutation)
+		body, given, err := w.body(e.Mutation)
 		if err != nil || !given {
 			return false, err
 		}
@@ -198,6 +235,23 @@ func (w *walk) result(d *wire.Resolve, mutation string) (bool, error) {
 		}
 		return true, nil
 	}
+}
+
+// template shows the newest good answer of the operation, for a person to start from.
+func (w *walk) template(ctx context.Context, e wire.Escalation) error {
+	list, err := w.api.Mutations(ctx, client.Filter{Connector: e.Connector, Operation: e.Operation, States: []string{"applied"}, Limit: 20})
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list.Items, func(m wire.Mutation) bool { return m.ResultState == "known" })
+	if i < 0 {
+		return nil
+	}
+	m, err := w.api.Mutation(ctx, list.Items[i].ID)
+	if err == nil && m.Result != nil {
+		fmt.Fprintf(w.out, "%s was answered like this:\n  status %d\n  body %s\n", m.ID, m.Result.Status, bodyWords(m.Result.Body))
+	}
+	return err
 }
 
 // terminalLine is how many bytes of a line a terminal gives at most (N_TTY of Linux). The rest is lost without a
@@ -312,12 +366,14 @@ func (w *walk) mutation(ctx context.Context, m *wire.Mutation, version int64) er
 	// The questions that follow show the decisions.
 	bare := *m
 	bare.Actions = nil
-	if err := w.show(func(p *page) { showMutation(p, &bare) }); err != nil {
+	if err := w.show(func(p *page) { showMutation(p, &bare); showFound(p, &bare) }); err != nil {
 		return err
 	}
 	if len(m.Actions) == 0 {
 		_, err := fmt.Fprintln(w.out, "\nNothing is to be decided on it.")
 		return err
 	}
-	return w.question(ctx, wire.Escalation{Mutation: m.ID, Version: cmp.Or(version, m.Version), Actions: m.Actions})
+	return w.question(ctx, wire.Escalation{
+		Mutation: m.ID, Version: cmp.Or(version, m.Version), Actions: m.Actions, Connector: m.Connector, Operation: m.Operation,
+	})
 }

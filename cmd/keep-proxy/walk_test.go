@@ -18,6 +18,21 @@ type asked struct {
 	open    []wire.Escalation
 	decided []wire.Resolve
 	refuse  []error
+	// known are the mutations that can be looked at.
+	known []wire.Mutation
+}
+
+func (a *asked) Mutations(context.Context, client.Filter) (*wire.List[wire.Mutation], error) {
+	return &wire.List[wire.Mutation]{Items: a.known}, nil
+}
+
+func (a *asked) Mutation(_ context.Context, id string) (*wire.Mutation, error) {
+	for _, m := range a.known {
+		if m.ID == id {
+			return &m, nil
+		}
+	}
+	return &wire.Mutation{ID: id}, nil
 }
 
 func (a *asked) Escalations(context.Context, client.Filter) (*wire.List[wire.Escalation], error) {
@@ -226,5 +241,44 @@ func TestARefusalIsToldAndAskedAgainUnlessTheRecordChanged(t *testing.T) {
 				t.Errorf("%d decisions, want %d; shown %q", len(a.decided), c.want, out)
 			}
 		})
+	}
+}
+
+func TestWhatMostStandsStillForIsAskedFirst(t *testing.T) {
+	t.Parallel()
+	open := func(id, scope string) wire.Escalation {
+		e := wire.Escalation{Mutation: id, Attempted: id}
+		if scope != "" {
+			e.Blocks = &wire.Blocks{Scope: scope}
+		}
+		return e
+	}
+	text := walkThrough(t, &asked{open: []wire.Escalation{open("m-none", ""), open("m-item", "item"), open("m-flow", "workflow"), open("m-one", "mutation")}}, "0", "0", "0", "0")
+	last := -1
+	for _, id := range []string{"m-flow", "m-item", "m-one", "m-none"} {
+		at := strings.Index(text, "── "+id)
+		if at <= last {
+			t.Fatalf("%s is out of order:\n%s", id, text)
+		}
+		last = at
+	}
+}
+
+func TestAPersonSeesWhatWasSentAndFoundAndAnAnswerToStartFrom(t *testing.T) {
+	t.Parallel()
+	asking := question(wire.Action{Action: wire.ActionHappened})
+	a := &asked{open: []wire.Escalation{asking}, known: []wire.Mutation{
+		{ID: "m-0", ResultState: "forgotten"},
+		{ID: "m-2", ResultState: "known", Result: &wire.Result{Status: 201, Body: wire.Text(`{"id":"tr_9"}`)}},
+		{
+			ID: "m-1", Request: wire.Request{Method: "POST", URL: "https://api.test/pay", Body: wire.Text(`{"to":"bob"}`)},
+			Observations: []wire.Observation{{Seen: "retry", Objects: []string{"tr_7"}, Evidence: "GET /pay: 200"}},
+		},
+	}}
+	text := walkThrough(t, a, "1", "", "bob has it")
+	for _, part := range []string{`{"to":"bob"}`, "tr_7", "GET /pay: 200", "status 201", `{"id":"tr_9"}`} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s isn't shown:\n%s", part, text)
+		}
 	}
 }
