@@ -44,17 +44,15 @@ func showStatus(s *Server, r *http.Request) (*wire.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	owed := ledger.Filter{Obligations: true, States: openObligations}
-	err = walk(r.Context(), s.config.Ledger.Mutations, owed, math.MaxInt, func(m *ledger.Mutation) {
-		out.Owed++
-		// Nobody but a person goes on with what no rule has sent by itself, or what was given up.
-		if standing := standingOf(m); standing == wire.StandingOwed || standing == wire.StandingGivenUp {
-			out.OwedByPerson++
-		}
-	})
+	owed, err := s.owed(r.Context(), math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
+	for _, n := range owed {
+		out.Owed += n
+	}
+	// Nobody but a person goes on with what no rule has sent by itself, or what was given up.
+	out.OwedByPerson = owed[wire.StandingOwed] + owed[wire.StandingGivenUp]
 	out.Mode, out.Reload, out.Destinations = new(s.config.Modes.Mode()), s.config.LastReload(), s.config.Destinations()
 	earliest(out.Mode.Since)
 	if out.Gaps, err = s.openGaps(r.Context()); err != nil {
@@ -69,6 +67,13 @@ func showStatus(s *Server, r *http.Request) (*wire.Status, error) {
 	return out, nil
 }
 
+// owed counts effects that are to be taken back and are not yet, by their standing.
+func (s *Server) owed(ctx context.Context, atMost int) (map[string]int, error) {
+	out := map[string]int{}
+	open := ledger.Filter{Obligations: true, States: openObligations}
+	return out, walk(ctx, s.config.Ledger.Mutations, open, atMost, func(m *ledger.Mutation) { out[standingOf(m)]++ })
+}
+
 // Counts are how much of each kind is open, for those who are called by numbers.
 type Counts struct {
 	// Unresolved counts unresolved mutations by their state.
@@ -81,6 +86,8 @@ type Counts struct {
 	Waiting int
 	// Gaps counts the times of which the ledger knows nothing, until they are confirmed.
 	Gaps int
+	// Owed counts effects that are to be taken back and are not yet, by their standing.
+	Owed map[string]int
 }
 
 // Count counts what GET /v1/status tells one by one, up to atMost records of each listing. It
@@ -96,6 +103,9 @@ func (s *Server) Count(ctx context.Context, atMost int) (Counts, error) {
 		}
 	}, func(m *ledger.Mutation) { out.Escalations[m.Escalation.Kind]++ }, func(*ledger.Item) { out.Waiting++ })
 	if err != nil {
+		return Counts{}, err
+	}
+	if out.Owed, err = s.owed(ctx, atMost); err != nil {
 		return Counts{}, err
 	}
 	gaps, err := s.openGaps(ctx)

@@ -200,7 +200,7 @@ type openMetrics struct {
 	err   error
 	until time.Duration
 
-	unresolved, escalations, stopped, items, gaps, full, waiting, dropped, failing *prometheus.Desc
+	unresolved, escalations, stopped, items, owed, gaps, full, waiting, dropped, failing *prometheus.Desc
 }
 
 func newOpenMetrics(a *App) *openMetrics {
@@ -218,6 +218,7 @@ func newOpenMetrics(a *App) *openMetrics {
 		escalations: desc("open_escalations", "Mutations that a person is asked about, by the kind of question; up to 10000 are counted.", "kind"),
 		stopped:     desc("stopped_scopes", "Scopes that stand still because of an unresolved mutation, by what they are.", "scope"),
 		items:       desc("waiting_items", "Items that wait for a person, with an open question or without one; up to 10000 are counted."),
+		owed:        desc("owed_undos", "Effects that are to be taken back and are not yet, by their standing; up to 10000 are counted.", "standing"),
 		gaps:        desc("unconfirmed_gaps", "Times of which the ledger knows nothing after a restore or a loss, until they are confirmed."),
 		full:        desc("ledger_nearly_full", "1 while new mutations are refused since less than ledger.min_free is left, or can't be measured."),
 		waiting:     desc("notifications_waiting", "Messages that a destination has not taken yet.", "destination"),
@@ -229,7 +230,7 @@ func newOpenMetrics(a *App) *openMetrics {
 
 // Describe implements prometheus.Collector.
 func (m *openMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.unresolved, m.escalations, m.stopped, m.items, m.gaps, m.full, m.waiting, m.dropped, m.failing} {
+	for _, d := range []*prometheus.Desc{m.unresolved, m.escalations, m.stopped, m.items, m.owed, m.gaps, m.full, m.waiting, m.dropped, m.failing} {
 		to <- d
 	}
 }
@@ -251,6 +252,9 @@ func (m *openMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 	for _, state := range []ledger.State{ledger.InFlight, ledger.NeedsReconcile, ledger.Indeterminate} {
 		gauge(m.unresolved, float64(counts.Unresolved[state]), string(state))
+	}
+	for _, standing := range wire.OpenStandings() {
+		gauge(m.owed, float64(counts.Owed[standing]), standing)
 	}
 	for _, kind := range ledger.EscalationKinds() {
 		gauge(m.escalations, float64(counts.Escalations[kind]), kind)

@@ -73,6 +73,7 @@ func TestMetricsTellWhatIsOpen(t *testing.T) {
 		Stopped:     map[ledger.BlockScope]int{ledger.BlockWorkflow: 2},
 		Waiting:     5,
 		Gaps:        1,
+		Owed:        map[string]int{"given_up": 2},
 	}
 	w.spacious = func() error { return ledger.ErrLowSpace }
 	w.destinations = func() []wire.Destination {
@@ -90,6 +91,8 @@ func TestMetricsTellWhatIsOpen(t *testing.T) {
 		"keep_stopped_scopes item":                  0,
 		"keep_stopped_scopes mutation":              0,
 		"keep_unconfirmed_gaps":                     1,
+		"keep_owed_undos given_up":                  2,
+		"keep_owed_undos owed":                      0,
 		"keep_ledger_nearly_full":                   1,
 		"keep_notifications_waiting pager":          4,
 		"keep_notifications_dropped_total pager":    2,

@@ -132,6 +132,11 @@ const (
 	StandingWaived = "waived"
 )
 
+// OpenStandings are those of an obligation that has not ended.
+func OpenStandings() []string {
+	return []string{StandingOwed, StandingQueued, StandingSending, StandingUnknown, StandingGivenUp}
+}
+
 // Obligation is the undoing of one effect of a mutation. It is a mutation itself, with
 // the same id: GET /v1/mutations/{id} shows it whole.
 type Obligation struct {

@@ -41,6 +41,10 @@ var mutationColumns = columns[wire.Mutation]{"ID\tSTATE\tOPERATION\tWORKFLOW\tIT
 // stateWord is a mutation's state with what people should notice about it.
 func stateWord(m *wire.Mutation) string {
 	switch {
+	case m.Undo != nil && m.State == "failed" && !m.NextTryAt.IsZero():
+		return "owed until " + stamp(m.NextTryAt)
+	case m.Undo != nil && m.State == "failed":
+		return "owed"
 	case m.Watching:
 		return m.State + " (watching)"
 	case m.Committed && m.State != "applied":

@@ -230,8 +230,12 @@ func newObligations() *cobra.Command {
 func newObligationsList() *cobra.Command {
 	var f client.Filter
 	columns := columns[wire.Obligation]{"ID\tSTANDING\tMUTATION\tORDER\tOBJECT\tSENT\tUPDATED\tTARGET", func(o wire.Obligation) []string {
+		standing := o.Standing
+		if !o.NextTryAt.IsZero() {
+			standing += " until " + stamp(o.NextTryAt)
+		}
 		return []string{
-			o.ID, o.Standing, o.Mutation, strconv.Itoa(o.Order), clip(o.Object, 32), strconv.Itoa(o.Sent), age(o.UpdatedAt), clip(o.Target, 70),
+			o.ID, standing, o.Mutation, strconv.Itoa(o.Order), clip(o.Object, 32), strconv.Itoa(o.Sent), age(o.UpdatedAt), clip(o.Target, 70),
 		}
 	}}
 	cmd := listing("List what is owed, newest first", columns, &f, (*client.Client).Obligations)
