@@ -300,7 +300,7 @@ func (a *App) openProxy(context.Context) error {
 		Inliner: a.reconciler, Turns: a.reconciler, Accounts: a.reconciler.Account, Credentials: a.credentials, CA: a.ca, Clock: a.clock, NewID: NewID,
 		Log: a.options.Log, Metrics: a.metrics, Observer: a.observers(), Halted: a.modes.halt,
 		Unmanaged: proxy.Unmanaged{Workflow: c.Unmanaged.Workflow, Item: c.Unmanaged.Item},
-		Unmatched: proxy.Policy(c.Unmatched), Expected: c.Expected, Passthrough: c.Passthrough, Via: c.Via,
+		Unmatched: proxy.Policy(c.Unmatched), Expected: c.Expected, ObserveBodies: c.ObserveBodies, Passthrough: c.Passthrough, Via: c.Via,
 		BlockScope: ledger.BlockScope(c.BlockScope), Hold: c.Hold, Inline: a.config.Reconcile.Inline,
 		MaxBody: int64(c.MaxBody), MaxHead: int(c.MaxHead),
 		MaxConnections: c.MaxConnections, MaxDescriptor: highest, RequestTimeout: c.Timeouts.Request,

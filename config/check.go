@@ -39,6 +39,7 @@ func checkProxy(r *report, p *Proxy) {
 	distinct(r, "proxy.listen", p.Listen, anyPort)
 	distinct(r, "proxy.passthrough", p.Passthrough, nil)
 	distinct(r, "proxy.unmatched.expected", p.Expected, nil)
+	distinct(r, "proxy.observe.bodies", p.ObserveBodies, nil)
 	distinct(r, "proxy.egress.allow", p.Egress.Allow, nil)
 	distinct(r, "proxy.egress.deny", p.Egress.Deny, nil)
 	together(r, "proxy.ca.cert_file", p.CA.CertFile, "proxy.ca.key_file", p.CA.KeyFile)

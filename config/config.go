@@ -77,6 +77,8 @@ type Proxy struct {
 	// Expected lists hosts that are refused on purpose, such as a browser's telemetry. A run may be done all the same.
 	// Each is host or *.suffix, and :port for one port only. Default none.
 	Expected []string `key:"unmatched.expected" read:"host"`
+	// ObserveBodies lists hosts of which observed requests are kept with their bodies, as Expected does. Default none.
+	ObserveBodies []string `key:"observe.bodies" read:"host"`
 	// BlockScope is what an unresolved mutation stops, unless its operation,
 	// connector or run says otherwise. Default workflow.
 	BlockScope BlockScope `key:"block_scope"`

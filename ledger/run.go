@@ -99,6 +99,8 @@ type Run struct {
 	// Traffic says that a request of the run came to the proxy. With RequireTraffic it isn't done before that.
 	Traffic        bool `json:"traffic,omitempty"`
 	RequireTraffic bool `json:"require_traffic,omitempty"`
+	// Observed counts its requests of no connector that were let through.
+	Observed int `json:"observed,omitempty"`
 	// Passthrough lets a run with MutationsNone open blind tunnels.
 	Passthrough bool `json:"passthrough,omitempty"`
 }

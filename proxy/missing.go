@@ -56,10 +56,13 @@ func (x *exchange) works(r *http.Request) bool {
 }
 
 // expected reports whether the operator expects undeclared requests to the host.
-func (p *Proxy) expected(r *http.Request) bool {
+func (p *Proxy) expected(r *http.Request) bool { return amongHosts(p.config.Expected, r) }
+
+// amongHosts reports whether a request is to one of the hosts.
+func amongHosts(hosts []string, r *http.Request) bool {
 	target := withPort(r.URL.Scheme, r.URL.Host)
 	host, _, err := net.SplitHostPort(target)
-	return err == nil && covered(p.config.Expected, host, target)
+	return err == nil && covered(hosts, host, target)
 }
 
 // through notes that a request got an answer which isn't the proxy's own. A redirect leaves the work to its Location.

@@ -8,7 +8,6 @@ import (
 
 	"keep-proxy/dispatch"
 	"keep-proxy/internal/hop"
-	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
 
@@ -129,10 +128,7 @@ func (p *Proxy) unmatched(x *exchange, r *http.Request, req *rules.Request) *htt
 		return p.pass(x, r, req, "")
 	case PolicyObserve:
 		x.effect = "observe"
-		p.ledger.Refuse(ledger.Event{
-			Actor: ledger.ActorProxy, What: "observed", Why: req.Method + " to a host of no connector is let through; this event is all that is recorded of it",
-			Run: x.caller.run, Workflow: x.caller.workflow, Item: x.caller.item, Evidence: req.Scheme + "://" + req.Authority(),
-		})
+		p.observe(x, r, req)
 		resp := p.pass(x, r, req, "")
 		resp.Header.Set(dispatch.FieldObserved, "true")
 		return resp

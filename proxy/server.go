@@ -105,6 +105,8 @@ type Config struct {
 	Unmatched Policy
 	// Expected lists hosts of no connector that are refused on purpose, as in Passthrough.
 	Expected []string
+	// ObserveBodies lists hosts of which observed requests are noted with their bodies, as in Passthrough.
+	ObserveBodies []string
 	// Passthrough lists hosts that are tunnelled blind: host, host:port, *.suffix or *.suffix:port.
 	Passthrough []string
 	// BlockScope applies where neither the rule nor the run says one. Default

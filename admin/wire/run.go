@@ -119,6 +119,8 @@ type Run struct {
 	// Traffic says that a request of the run came to the proxy. With RequireTraffic it isn't done before that.
 	Traffic        bool `json:"traffic,omitzero"`
 	RequireTraffic bool `json:"require_traffic,omitzero"`
+	// Observed counts its requests of no connector that were let through: they may happen again.
+	Observed int `json:"observed,omitzero"`
 }
 
 // Refused is a request that a run was refused.

@@ -44,7 +44,7 @@ func newRoot(s streams) *cobra.Command {
 	root.AddCommand(
 		newServe(), newRun(), newEnv(), newCheck(), newExplain(), newEval(), newConnectors(),
 		newMutations(), newRuns(), newItems(), newObligations(), newImpact(), newResolve(), newStatus(), newLedger(), newAudit(),
-		newCA(), newHealth(), newDoctor(), newTail(), newVersion(), newDemo(), newDemoClient(),
+		newCA(), newHealth(), newDoctor(), newTail(), newObserved(), newVersion(), newDemo(), newDemoClient(),
 	)
 	root.AddCommand(newModes()...)
 	root.AddCommand(newLater()...)

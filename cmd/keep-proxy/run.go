@@ -197,6 +197,10 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	}
 	verdict := session.Finish(signals.ctx, p.Code())
 	tellRefused(say, session.Run.Refused)
+	if n := session.Run.Observed; n > 0 {
+		say("%s to hosts of no connector went through, and may happen again in a re-run; see keep-proxy tail --observed --run %s",
+			counted(n, "request"), session.Run.ID)
+	}
 	if !session.Run.Traffic && managed.Ended(session.Run.State) && !h.gone() {
 		say("no request came through the proxy. If the command sent any, its client ignores HTTP_PROXY and HTTPS_PROXY: " +
 			"see docs/clients.md, or run keep-proxy doctor in the command's place")

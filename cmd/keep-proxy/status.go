@@ -174,16 +174,22 @@ func halted(m *wire.Mode) bool { return m != nil && m.Mode != wire.ModeServing }
 func newTail() *cobra.Command {
 	var a adminFlags
 	var filters []string
+	var observed bool
+	var run string
 	cmd := &cobra.Command{
-		Use:   "tail [--filter NAME=VALUE]…",
+		Use:   "tail [--filter NAME=VALUE]… | tail --observed [--run ID]",
 		Short: "Show requests as the proxy answers them",
 		Long: "Follows a running proxy until Ctrl-C. Filters are method, host, status (404 or 4xx), effect, problem (a\n" +
 			"name, or any), workflow, item, run, connector and operation. All that are given must fit. Nothing is kept:\n" +
-			"what came before is in the proxy's log.",
+			"what came before is in the proxy's log.\n" +
+			"With --observed it lists what proxy.unmatched.mutation: observe let through, from the ledger, and ends.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			wants, err := parseFilters(filters)
 			if err != nil {
 				return err
+			}
+			if observed {
+				return a.with(cmd, func(ctx context.Context, c *connection) error { return listObserved(ctx, cmd, c, run) })
 			}
 			conn, err := a.reach(cmd)
 			if err != nil {
@@ -194,6 +200,8 @@ func newTail() *cobra.Command {
 	}
 	a.bind(jsonFlag(cmd))
 	cmd.Flags().StringArrayVar(&filters, "filter", nil, "only requests with this value, as NAME=VALUE; may be repeated")
+	cmd.Flags().BoolVar(&observed, "observed", false, "list the observed requests that the ledger has kept")
+	cmd.Flags().StringVar(&run, "run", "", "with --observed: only of this run")
 	return cmd
 }
 

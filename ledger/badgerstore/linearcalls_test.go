@@ -45,7 +45,7 @@ var notDrawn = map[string]string{
 	"Read":       "what is read is for its caller to say",
 	"Unrecorded": "it is in memory, beside the records",
 	"Restored":   "it runs alone, before there are callers", "RestoredBehind": "so does it", "MarkGaps": "it runs alone, before there are callers",
-	"Refuses": "it is a command over one run, as FinishRun is", "Through": "so is it", "Traffic": "so is it",
+	"Refuses": "it is a command over one run, as FinishRun is", "Through": "so is it", "Traffic": "so is it", "Observed": "so is it",
 	"ConfirmGaps": "it goes through items one command after another, after a restore",
 }
 
