@@ -108,7 +108,7 @@ func TestWhatKeepsARunFromBeingOpenedHasAClass(t *testing.T) {
 func TestARefusedRunSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"item-done": "no run was opened: It is busy. To go on: nothing is left to do for it; keep-proxy items reopen or new-attempt allows more",
+		"item-done": "no run was opened: It is busy. To go on: nothing is left to do for it; keep-proxy items reopen or keep-proxy items new-attempt allows more",
 		"item-busy": "no run was opened: It is busy.", // The refusal itself says what to do.
 		"blocked":   "no run was opened: It is busy.",
 	} {

@@ -106,15 +106,16 @@ func showMutation(p *page, m *wire.Mutation) {
 	showEvents(p, m)
 	if m.Undo != nil && m.State == "failed" && m.NextTryAt.IsZero() {
 		// The decisions on it are about leaving it.
-		p.sayf("\nIt is owed, and sent once you say so: %s %s --reason TEXT", p.on("keep-proxy obligations run"), m.ID)
+		p.sayf("\nIt is owed, and sent once you say so: %s %s --reason 'WHY'", p.on("keep-proxy obligations run"), m.ID)
 	}
 	showCheck(p, m)
 	if len(m.Actions) == 0 {
 		return
 	}
-	p.sayf("\nA person may decide (%s %s …):", p.on("keep-proxy resolve"), m.ID)
+	p.sayf("\nA person may decide:")
 	for _, a := range m.Actions {
-		p.sayf("  %s\n      %s", actionFlag(a), p.on(printable(a.Consequence)))
+		p.sayf("  %s %s %s --reason 'WHY'", p.on("keep-proxy resolve"), m.ID, actionFlag(a))
+		p.sayf("      %s", p.on(onItem(m.Workflow, m.Item, printable(a.Consequence))))
 	}
 }
 

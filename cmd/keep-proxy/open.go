@@ -115,7 +115,7 @@ func (o *openFlags) surely(ctx context.Context, c *client.Client, key string, sa
 // openAdvice says what to do about a refusal, by its name, where the refusal itself
 // doesn't.
 var openAdvice = map[string]string{
-	"item-done": "nothing is left to do for it; keep-proxy items reopen or new-attempt allows more",
+	"item-done": "nothing is left to do for it; keep-proxy items reopen or keep-proxy items new-attempt allows more",
 	"draining":  "keep-proxy resume ends it",
 	"token":     "name the operator's token file with " + tokenVariable,
 }

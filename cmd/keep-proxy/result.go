@@ -219,7 +219,7 @@ func abortAdvice(v managed.Verdict, itemDone bool) string {
 	what := "mend the cause, and run the same command again; what was applied is replayed"
 	switch {
 	case itemDone:
-		what = "a run of an item that is done may only read; keep-proxy items reopen or new-attempt allows more"
+		what = "a run of an item that is done may only read; keep-proxy items reopen or keep-proxy items new-attempt allows more"
 	case v.Retry == managed.RetryYes:
 		what = "it may pass by itself: run the same command again later; what was applied is replayed"
 	}

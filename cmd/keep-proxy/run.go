@@ -149,7 +149,7 @@ var errSignalled = errors.New("a signal came before the command was started")
 
 // inside is what happens while there is a proxy.
 func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *relay, wait time.Duration) (managed.Verdict, error) {
-	say := advising(cmd)
+	say := f.advising(cmd)
 	user, err := otherUser(f.user, h)
 	if err != nil {
 		return managed.Verdict{}, noRun(err)
@@ -165,7 +165,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	}
 	opened, err := f.open(signals.ctx, h, wait, began, say)
 	if p, ok := errors.AsType[*client.Problem](err); ok && p.Name() == "item-done" && f.IfDone != ifDoneFail {
-		say("%s The command was not started; keep-proxy items reopen or new-attempt allows more", p.Detail)
+		say("%s The command was not started; keep-proxy items reopen or keep-proxy items new-attempt allows more", p.Detail)
 		return managed.Verdict{Skipped: true, Reason: p.Detail, Retry: managed.RetryNo}, nil
 	}
 	if err != nil {
@@ -328,10 +328,12 @@ func untrusted(say func(string, ...any), env map[string]string) {
 	_ = f.Close()
 }
 
-// advising is saying for a command, of which the commands that it names find the ledger.
-func advising(cmd *cobra.Command) func(string, ...any) {
+// advising is saying for a run, of which the commands that it names find the ledger and the item.
+func (f *runFlags) advising(cmd *cobra.Command) func(string, ...any) {
 	say := saying(cmd.ErrOrStderr())
-	return func(format string, args ...any) { say("%s", onSameLedger(again(cmd), fmt.Sprintf(format, args...))) }
+	return func(format string, args ...any) {
+		say("%s", onSameLedger(again(cmd), onItem(f.Workflow, f.Item, fmt.Sprintf(format, args...))))
+	}
 }
 
 // saying writes sentences of ours among the command's output.

@@ -44,16 +44,13 @@ var (
 // again is the flags by which another command finds the ledger of this one, with a space
 // before each.
 func again(cmd *cobra.Command) string {
-	flags := ""
-	if cmd == nil {
-		return flags
-	}
+	var flags strings.Builder
 	for _, name := range []string{"config", "data-dir", "admin"} {
-		if f := cmd.Flags().Lookup(name); f != nil && f.Value.String() != "" {
-			flags += " --" + name + " " + quoted(f.Value.String())
+		if value := flagValue(cmd, name); value != "" {
+			flags.WriteString(" --" + name + " " + quoted(value))
 		}
 	}
-	return flags
+	return flags.String()
 }
 
 // onSameLedger gives the commands that a text names such flags: without them they would
@@ -70,6 +67,19 @@ func onSameLedger(flags, text string) string {
 	})
 }
 
+// itemCommand matches the decisions on an item that advice names.
+var itemCommand = regexp.MustCompile(`keep-proxy items (?:done|new-attempt|reopen|skip)\b`)
+
+// onItem gives the decisions on an item that a text names what they need to be pasted.
+func onItem(workflow, item, text string) string {
+	if item == "" {
+		return text
+	}
+	return itemCommand.ReplaceAllStringFunc(text, func(command string) string {
+		return command + " --workflow " + quoted(workflow) + " " + quoted(item) + " --reason 'WHY'"
+	})
+}
+
 // said is an error in the words of the command line. What the API refused is told by command and flag, with all of
 // its faults. A refusal is one line, as it may quote what an API or a program said.
 func said(cmd *cobra.Command, err error) string {
@@ -81,7 +91,17 @@ func said(cmd *cobra.Command, err error) string {
 		}
 		text = strings.Replace(text, p.Error(), printable(told), 1)
 	}
-	return onSameLedger(again(cmd), text)
+	return onSameLedger(again(cmd), onItem(flagValue(cmd, "workflow"), flagValue(cmd, "item"), text))
+}
+
+// flagValue is the value of a flag; empty for none.
+func flagValue(cmd *cobra.Command, name string) string {
+	if cmd != nil {
+		if f := cmd.Flags().Lookup(name); f != nil {
+			return f.Value.String()
+		}
+	}
+	return ""
 }
 
 // inFlags tells faults by the flags in which they are.

@@ -124,6 +124,9 @@ func showFound(p *page, m *wire.Mutation) {
 	for _, o := range m.Observations {
 		rows = append(rows, []string{stamp(o.At), o.Seen, clip(strings.Join(append(o.Objects, o.Evidence), " "), 600)})
 	}
+	if m.Request.Method == "" {
+		return
+	}
 	section(p, "Asked for, and found", "AT\tWHAT\tCONTENT", rows, cells)
 }
 
@@ -144,7 +147,7 @@ func (w *walk) question(ctx context.Context, e wire.Escalation) error {
 	for {
 		fmt.Fprintln(w.out, "What do you decide?")
 		for i, a := range e.Actions {
-			fmt.Fprintf(w.out, "  %d  %s\n", i+1, actionLine(a, w.flags))
+			fmt.Fprintf(w.out, "  %d  %s\n", i+1, onItem(e.Workflow, e.Item, actionLine(a, w.flags)))
 		}
 		fmt.Fprintln(w.out, "  0  nothing now")
 		choice, err := w.choose(len(e.Actions))
@@ -375,5 +378,6 @@ func (w *walk) mutation(ctx context.Context, m *wire.Mutation, version int64) er
 	}
 	return w.question(ctx, wire.Escalation{
 		Mutation: m.ID, Version: cmp.Or(version, m.Version), Actions: m.Actions, Connector: m.Connector, Operation: m.Operation,
+		Workflow: m.Workflow, Item: m.Item,
 	})
 }

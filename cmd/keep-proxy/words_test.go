@@ -222,7 +222,7 @@ func TestTheBytesOfASendingWithoutAnEndAreNotZero(t *testing.T) {
 
 func TestWhatIsOwedIsShownWithHowItIsUndone(t *testing.T) {
 	t.Parallel()
-	const how = "keep-proxy obligations run --config c m-1 --reason TEXT"
+	const how = "keep-proxy obligations run --config c m-1 --reason 'WHY'"
 	owed := wire.Mutation{
 		ID: "m-1", State: "failed", Undo: &wire.Undo{Mutation: "m-0", Object: "o"},
 		Actions: []wire.Action{{Action: wire.ActionSkip, Consequence: "The obligation is waived."}},
