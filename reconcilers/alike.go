@@ -80,11 +80,14 @@ func wasOf(c *rules.Connector, m, other *ledger.Mutation) bool {
 	return op != nil && slices.Contains(op.Was, other.Operation)
 }
 
-// claimedByOther reports whether an upstream object is the evidence of another mutation. That may
+// otherOwner names the other mutation whose evidence an upstream object is; empty for none. That may
 // be one of the same key that retention removed.
-func (r *Reconciler) claimedByOther(ctx context.Context, m *ledger.Mutation, object string) (bool, error) {
+func (r *Reconciler) otherOwner(ctx context.Context, m *ledger.Mutation, object string) (string, error) {
 	owner, err := r.ownerOf(ctx, m, object)
-	return owner != ledger.Key{} && !m.Owns(owner, object), err
+	if owner == (ledger.Key{}) || m.Owns(owner, object) {
+		return "", err
+	}
+	return owner.ID(), err
 }
 
 // ownerOf is the mutation whose evidence an upstream object is, among ids of m's connector and

@@ -137,10 +137,14 @@ func (p probe) request(ctx context.Context, t *try, ask *rules.Ask) (*upstream.R
 // conclude asks the rule what the answers mean.
 func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all asked) sighting {
 	var lookup error
+	var owners []string
 	claimed := func(object string) bool {
-		other, err := p.claimedByOther(ctx, t.mutation, object)
+		other, err := p.otherOwner(ctx, t.mutation, object)
 		lookup = errors.Join(lookup, err)
-		return other
+		if other != "" {
+			owners = append(owners, object+" is of "+other)
+		}
+		return other != ""
 	}
 	// A clock that was set during the asking is as good as another one.
 	if env, _ := t.envByClock(p.now()); env.Mutation.ClaimedAt.Sub(all.claimed).Abs() > time.Second {
@@ -160,6 +164,9 @@ func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all a
 	}
 	s.seen = seen(o.Seen)
 	s.reason += all.lacks
+	if len(owners) > 0 && s.seen == ledger.SeenRetry {
+		s.reason += ": " + strings.Join(owners, ", ")
+	}
 	if s.seen == ledger.SeenAbsent && all.clocks.Off > maxClockDiff {
 		s.seen = ledger.SeenRetry
 		s.reason = fmt.Sprintf("absent, but the answer's date is %v from our clock: one of the clocks is wrong, or a cache answered",

@@ -264,7 +264,8 @@ func settle(ctx context.Context, h *host, scope managed.Scope, wait time.Duratio
 	case err != nil:
 	case standing.Pending > 0:
 		say("what became of %d mutation(s) of workflow %s is still unknown, and asked about only while a proxy runs: "+
-			"run the same command again, or keep keep-proxy serve up", standing.Pending, scope.Workflow)
+			"run the same command again, or keep keep-proxy serve up. The oldest is %s: %s",
+			standing.Pending, scope.Workflow, standing.Oldest.Mutation, standing.Oldest.Reason)
 	case standing.Waiting > 0:
 		say("%d mutation(s) of workflow %s wait for a person; see keep-proxy resolve", standing.Waiting, scope.Workflow)
 	case scope.Mutation != "":
