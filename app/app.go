@@ -252,12 +252,12 @@ func (a *App) openCA(context.Context) error {
 }
 
 func (a *App) openUpstream(context.Context) error {
-	roots, err := upstreamRoots(a.config.Proxy.UpstreamCA)
+	trust, err := upstreamTrust(a.config.Proxy.UpstreamCA)
 	if err != nil {
 		return err
 	}
 	a.egress = newEgress(a.config.Proxy.Egress)
-	through, err := newUpstreamProxy(a.egress, a.config.Proxy.UpstreamProxy, config.Sources{LookupEnv: os.LookupEnv, ReadFile: os.ReadFile}, roots)
+	through, err := newUpstreamProxy(a.egress, a.config.Proxy.UpstreamProxy, config.Sources{LookupEnv: os.LookupEnv, ReadFile: os.ReadFile}, trust)
 	if err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func (a *App) openUpstream(context.Context) error {
 		dial, reads, a.dialBlind, a.dialNamed = through.Dial, through.DialRead, through.DialBlind, through.DialNamed
 	}
 	c := upstream.Config{
-		Roots: roots, Dial: dial, HTTP1: &upstream.HTTP1{}, Clock: a.clock, Certificate: clientCertificates(a.config.Proxy.ClientCerts),
+		Roots: trust.Roots, Named: trust.Named, Dial: dial, HTTP1: &upstream.HTTP1{}, Clock: a.clock, Certificate: clientCertificates(a.config.Proxy.ClientCerts),
 		DialTimeout: a.config.Proxy.Timeouts.Dial, ResponseTimeout: a.config.Proxy.Timeouts.Response,
 	}
 	a.sender = upstream.New(c)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"keep-proxy/config"
 	"keep-proxy/ledger"
 	"keep-proxy/proxy"
+	"keep-proxy/upstream"
 )
 
 // environment is where scripts find the proxy and its CA. It implements
@@ -102,10 +104,10 @@ func replaceFile(name string, content []byte) error {
 	return nil
 }
 
-// upstreamRoots are the system's roots and those of a PEM file.
-func upstreamRoots(file string) (*x509.CertPool, error) {
+// upstreamTrust is what the system trusts, and a PEM file of authorities and of servers' own certificates.
+func upstreamTrust(file string) (*upstream.Trust, error) {
 	if file == "" {
-		return nil, nil
+		return &upstream.Trust{}, nil
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
@@ -118,7 +120,13 @@ func upstreamRoots(file string) (*x509.CertPool, error) {
 	if !pool.AppendCertsFromPEM(text) {
 		return nil, fmt.Errorf("proxy.upstream_ca: %s holds no PEM certificate", file)
 	}
-	return pool, nil
+	trust := &upstream.Trust{Roots: pool}
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
+			trust.Named = append(trust.Named, c)
+		}
+	}
+	return trust, nil
 }
 
 // advertised is the proxy's address as sandboxes see it: the configured one, else that of the first TCP listener.

@@ -2,7 +2,7 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -62,12 +62,15 @@ func (a *App) destinations() ([]notify.Destination, error) {
 		return func() (string, error) { return s.Resolve(sources) }
 	}
 	for _, w := range a.config.Notify.Webhooks {
-		roots, err := upstreamRoots(a.config.Proxy.UpstreamCA)
+		trust, err := upstreamTrust(a.config.Proxy.UpstreamCA)
 		if err != nil {
 			return nil, err
 		}
-		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
-		transport.DialContext = a.dialNamed // nil dials as is.
+		dial := a.dialNamed
+		if dial == nil {
+			dial = new(net.Dialer).DialContext
+		}
+		transport := &http.Transport{ForceAttemptHTTP2: true, DialContext: dial, DialTLSContext: trust.DialTLS(dial)}
 		var key func() (string, error)
 		if w.Secret != nil {
 			key = resolving(*w.Secret)

@@ -4,8 +4,8 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -37,7 +37,7 @@ type upstreamProxy struct {
 }
 
 // newUpstreamProxy returns nil if none is configured.
-func newUpstreamProxy(e *egress, c config.UpstreamProxy, sources config.Sources, roots *x509.CertPool) (*upstreamProxy, error) {
+func newUpstreamProxy(e *egress, c config.UpstreamProxy, sources config.Sources, trust *upstream.Trust) (*upstreamProxy, error) {
 	if c.URL == "" {
 		return nil, nil
 	}
@@ -48,7 +48,7 @@ func newUpstreamProxy(e *egress, c config.UpstreamProxy, sources config.Sources,
 	return &upstreamProxy{
 		egress: e, dialer: net.Dialer{Control: e.bound.control, Resolver: e.resolver},
 		url: u, user: c.User, pass: c.Password, sources: sources, direct: destinations(c.NoProxy),
-		tls: &tls.Config{RootCAs: roots, ServerName: u.Hostname(), MinVersion: tls.VersionTLS12},
+		tls: trust.Client(u.Hostname()),
 	}, nil
 }
 
@@ -145,7 +145,11 @@ func (p *upstreamProxy) through(ctx context.Context, addr string) (net.Conn, err
 // open opens a tunnel. early is what came with the answer that says so.
 func (p *upstreamProxy) open(ctx context.Context, addr string) (c net.Conn, early []byte, err error) {
 	if c, err = p.reach(ctx); err != nil {
-		return nil, nil, &upstream.Error{Class: upstream.ErrorProxy, Text: "No connection to proxy.upstream_proxy: " + err.Error()}
+		class := upstream.ErrorProxy
+		if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+			class = upstream.ErrorCertificate
+		}
+		return nil, nil, &upstream.Error{Class: class, Text: "No connection to proxy.upstream_proxy: " + err.Error()}
 	}
 	if early, err = p.connect(ctx, c, addr); err != nil {
 		_ = c.Close()

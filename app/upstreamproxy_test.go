@@ -108,7 +108,7 @@ func TestEverythingGoesOutThroughTheOtherProxy(t *testing.T) {
 			})
 			env := map[string]string{"PASSWORD": "s3cret"}
 			p, err := newUpstreamProxy(e, config.UpstreamProxy{URL: scheme + "://" + other.addr, User: "keep", Password: secretOf(t, "${env:PASSWORD}")},
-				config.Sources{LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, roots)
+				config.Sources{LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, &upstream.Trust{Roots: roots})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -317,11 +317,11 @@ func TestAnotherProxyThatProvesNothingIsToldNothing(t *testing.T) {
 	_, strangers := authority(t)
 	other := newOtherProxy(t, ca, tunnelled)
 	p, err := newUpstreamProxy(newEgress(config.Egress{}), config.UpstreamProxy{URL: "https://" + other.addr, User: "keep", Password: secretOf(t, "${env:PASSWORD}")},
-		config.Sources{LookupEnv: func(string) (string, bool) { return "s3cret", true }}, strangers)
+		config.Sources{LookupEnv: func(string) (string, bool) { return "s3cret", true }}, &upstream.Trust{Roots: strangers})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err := p.Dial(t.Context(), "tcp", "192.0.2.1:443"); c != nil || classOf(err) != upstream.ErrorProxy {
+	if c, err := p.Dial(t.Context(), "tcp", "192.0.2.1:443"); c != nil || classOf(err) != upstream.ErrorCertificate {
 		t.Errorf("%v, %v", c, err)
 	}
 	if got := other.asked(); len(got) != 0 {

@@ -3,18 +3,27 @@ package app
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"keep-proxy/config"
 	"keep-proxy/internal/clock"
@@ -277,5 +286,61 @@ func TestWebhooksGoTheWayThatLeadsOut(t *testing.T) {
 	}
 	if err := all[0].Deliver(t.Context(), notify.Message{ID: "m"}, []byte("{}")); err == nil || len(dialled) != 1 || dialled[0] != "pager.test:443" {
 		t.Errorf("dialled %q: %v", dialled, err)
+	}
+}
+
+// What proxy.upstream_ca names is trusted by webhooks and by the way through another proxy too.
+func TestANamedCertificateIsTrustedWhereverTheFileCounts(t *testing.T) {
+	t.Parallel()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "127.0.0.1"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+		if r.Method == http.MethodPost && r.ProtoMajor != 2 {
+			t.Error("the webhook is called by " + r.Proto)
+		}
+	}))
+	srv.EnableHTTP2 = true
+	srv.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	dir := t.TempDir()
+	file, named := filepath.Join(dir, "keep.yaml"), filepath.Join(dir, "appliance.pem")
+	text := "ledger: {dir: " + dir + "}\nproxy: {upstream_ca: " + named + "}\nnotify: {webhooks: [{name: pager, url: '" + srv.URL + "/x'}]}\n"
+	other, _ := authority(t)
+	all := append(other.PEM(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.WriteFile(named, all, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(config.Options{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	webhooks, err := (&App{config: c, clock: clock.System()}).destinations()
+	if err != nil || len(webhooks) != 1 {
+		t.Fatalf("%v, %v", webhooks, err)
+	}
+	if err := webhooks[0].Deliver(t.Context(), notify.Message{ID: "m"}, []byte("{}")); err != nil {
+		t.Error(err)
+	}
+	trust, err := upstreamTrust(named)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through, err := newUpstreamProxy(newEgress(config.Egress{}), config.UpstreamProxy{URL: srv.URL}, config.Sources{}, trust)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := through.reach(t.Context()); err != nil {
+		t.Error(err)
+	} else {
+		_ = c.Close()
 	}
 }

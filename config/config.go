@@ -102,8 +102,8 @@ type Proxy struct {
 	Passthrough []string `key:"passthrough" read:"host"`
 	// Egress is checked after DNS, for every connection to an upstream.
 	Egress Egress `key:"egress"`
-	// UpstreamCA is a PEM file of roots trusted for upstreams in addition to
-	// the system's. Empty: the system's alone.
+	// UpstreamCA is a PEM file of what is trusted for upstreams in addition to the system's roots: authorities, and
+	// certificates of single servers. Empty: the system's roots alone.
 	UpstreamCA string `key:"upstream_ca" read:"path"`
 	// UpstreamProxy is what everything goes out through. Default none.
 	UpstreamProxy UpstreamProxy `key:"upstream_proxy"`

@@ -338,7 +338,7 @@ func noTunnel(target string, err error) *refusal {
 	if failed, ok := errors.AsType[*upstream.Error](err); ok && failed.Class == upstream.ErrorEgress {
 		return notAllowed(target, failed.Text)
 	}
-	return refuse(problemNotSent, "No connection to "+target+": "+err.Error()+".")
+	return refuse(problemNotSent, "No connection to "+target+": "+err.Error()+".").because(err)
 }
 
 // closeWrite ends one direction of a connection.

@@ -317,7 +317,7 @@ func (p *Proxy) withAccount(x *exchange, req *rules.Request, c *rules.Connector)
 	}
 	if err != nil {
 		return nil, nil, refuse(problemAccount, "Whose data this request changes could not be asked of "+req.Authority()+
-			", so nothing was sent: "+err.Error()+".")
+			", so nothing was sent: "+err.Error()+".").because(err)
 	}
 	return req.WithAccount(c, account), as, nil
 }

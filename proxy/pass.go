@@ -302,10 +302,7 @@ func (p *Proxy) passRefusal(ctx *stream, x *exchange, err error, host string) *r
 	if errors.As(err, &failed) && failed.Class == upstream.ErrorEgress {
 		return notAllowed(host, failed.Text)
 	}
-	f := refuse(problemNotSent, "No answer from "+host+": "+err.Error()+".")
-	if failed != nil {
-		f.class = failed.Class.Unreached()
-	}
+	f := refuse(problemNotSent, "No answer from "+host+": "+err.Error()+".").because(err)
 	if failed == nil || !failed.Class.Unsent() {
 		f.title = "No answer came"
 		f.detail += " The request may have arrived there; it is not recorded."

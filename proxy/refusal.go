@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"keep-proxy/dispatch"
 	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
+	"keep-proxy/upstream"
 )
 
 // problem is the name of a refusal, as in urn:keep:problem:NAME.
@@ -138,6 +140,14 @@ type refusal struct {
 }
 
 func refuse(p problem, detail string) *refusal { return &refusal{problem: p, detail: detail} }
+
+// because gives the refusal the class of what kept the upstream from being reached.
+func (f *refusal) because(err error) *refusal {
+	if failed, ok := errors.AsType[*upstream.Error](err); ok {
+		f.class = failed.Class.Unreached()
+	}
+	return f
+}
 
 // problemBody is the problem details object (RFC 9457 §3).
 type problemBody struct {

@@ -236,7 +236,7 @@ func (r *Reconciler) Account(ctx context.Context, c *rules.Connector, req *rules
 	asked := r.clock.Boot()
 	got := r.wire.send(ctx, &upstream.Request{Method: ask.Method, URL: target, Header: ask.Header, Total: r.settings.Ask}, r.settings.MaxAnswer)
 	if !got.evidence.Head {
-		return "", untoldError{fmt.Errorf("%w (%s)", errUnreached, got.evidence.ErrorClass)}
+		return "", untoldError{fmt.Errorf("%w: %w", errUnreached, &upstream.Error{Class: got.evidence.ErrorClass, Text: got.evidence.Error})}
 	}
 	name, err := c.AccountRead.Account(req, &rules.Response{Status: got.status, Header: got.header, Body: got.body, Complete: got.complete()})
 	if err != nil {

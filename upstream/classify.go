@@ -55,8 +55,9 @@ func tlsError(err error) *Error {
 		return own
 	case errors.As(err, &verify):
 		text := verify.Error()
-		if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
-			text += "; proxy.upstream_ca can name one that is trusted"
+		_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+		if wrong, named := errors.AsType[x509.HostnameError](err); unknown || named && !hasSAN(wrong.Certificate) {
+			text += "; proxy.upstream_ca can name an authority, or this very certificate"
 		}
 		return &Error{ErrorCertificate, text}
 	case errors.As(err, &alert):

@@ -34,6 +34,9 @@ type Config struct {
 	// Roots verify upstream certificates. Nil means those of the system.
 	Roots *x509.CertPool
 
+	// Named are certificates that are trusted as an upstream's own; see [Trust].
+	Named []*x509.Certificate
+
 	// Dial connects to addr, which is "host:port". Nil means the system's
 	// resolver and dialer. It must not apply TLS. An *Error that it returns is kept
 	// as it is: one that goes through a proxy says so with ErrorProxy.

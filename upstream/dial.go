@@ -15,18 +15,14 @@ import (
 
 // dialer makes connections that policy allows.
 type dialer struct {
-	cfg    Config
-	tls    *tls.Config
-	direct net.Dialer
+	cfg      Config
+	trust    *Trust
+	sessions tls.ClientSessionCache
+	direct   net.Dialer
 }
 
 func newDialer(cfg Config) *dialer {
-	d := &dialer{cfg: cfg}
-	d.tls = &tls.Config{
-		RootCAs:            cfg.Roots,
-		MinVersion:         tls.VersionTLS12,
-		ClientSessionCache: tls.NewLRUClientSessionCache(0),
-	}
+	d := &dialer{cfg: cfg, trust: &Trust{cfg.Roots, cfg.Named}, sessions: tls.NewLRUClientSessionCache(0)}
 	d.direct = net.Dialer{KeepAlive: 30 * time.Second}
 	if cfg.Egress != nil {
 		d.direct.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
@@ -75,8 +71,8 @@ func (d *dialer) dialTCP(ctx context.Context, network, addr string) (net.Conn, e
 
 // tlsFor returns the configuration for the upstream at addr, whose certificate must name host.
 func (d *dialer) tlsFor(host, addr string) *tls.Config {
-	cfg := d.tls.Clone()
-	cfg.ServerName = host
+	cfg := d.trust.Client(host)
+	cfg.ClientSessionCache = d.sessions
 	if d.cfg.Certificate != nil {
 		kept := &namelessSessions{cache: cfg.ClientSessionCache, addr: addr}
 		cfg.ClientSessionCache = kept

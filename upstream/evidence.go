@@ -73,7 +73,7 @@ const (
 	ErrorEgress ErrorClass = "egress"
 	// ErrorTLS: the handshake failed. Nothing was sent.
 	ErrorTLS ErrorClass = "tls"
-	// ErrorCertificate: the upstream's certificate isn't trusted. Nothing was sent.
+	// ErrorCertificate: the upstream's certificate isn't trusted, or that of the proxy before it. Nothing was sent.
 	ErrorCertificate ErrorClass = "certificate"
 	// ErrorProxy: the upstream proxy did not connect. Nothing was sent.
 	ErrorProxy ErrorClass = "proxy"
