@@ -21,12 +21,13 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Lifetimes of certificates. Clocks of sandboxes may be behind, so a
-// certificate is valid from an hour before it was made.
+// Lifetimes of certificates. Clocks of sandboxes may be days behind, as in a resumed snapshot. So a
+// certificate is valid from long before it was made.
 const (
 	caLifetime   = 10 * 365 * 24 * time.Hour
+	caSlack      = 30 * 24 * time.Hour
 	leafLifetime = 24 * time.Hour
-	clockSlack   = time.Hour
+	leafSlack    = 7 * 24 * time.Hour
 )
 
 // CA is the certificate authority by which the proxy is trusted inside a
@@ -98,7 +99,7 @@ func mintCA(certFile, keyFile string, now time.Time) error {
 	template := &x509.Certificate{
 		SerialNumber:          serial,
 		Subject:               pkix.Name{CommonName: "keep-proxy CA " + serial.Text(36)[:8]},
-		NotBefore:             now.Add(-clockSlack),
+		NotBefore:             now.Add(-caSlack),
 		NotAfter:              now.Add(caLifetime),
 		IsCA:                  true,
 		BasicConstraintsValid: true,
@@ -206,7 +207,7 @@ func (l *leaves) get(name string) (*tls.Certificate, error) {
 	l.mu.RLock()
 	leaf := l.byName[name]
 	l.mu.RUnlock()
-	if leaf != nil && lasts(leaf.Leaf, l.now()) {
+	if leaf != nil && l.lasts(leaf.Leaf) {
 		return leaf, nil
 	}
 	leaf = nil // One that another caller renews may have ended.
@@ -223,9 +224,23 @@ func (l *leaves) get(name string) (*tls.Certificate, error) {
 
 // lasts reports whether a leaf may still be shown. It is renewed at half its life, so that no
 // connection starts on one that is about to end. It is also renewed if it was made while the clock
-// was ahead: nobody would trust it yet.
-func lasts(leaf *x509.Certificate, now time.Time) bool {
-	return now.Before(leaf.NotAfter.Add(-leafLifetime/2)) && !now.Before(leaf.NotBefore)
+// was ahead: nobody would trust it yet. A bound of the CA's own doesn't mend by renewing.
+func (l *leaves) lasts(leaf *x509.Certificate) bool {
+	now, ca := l.now(), l.ca.certificate.Leaf
+	return (now.Before(leaf.NotAfter.Add(-leafLifetime/2)) || leaf.NotAfter.Equal(ca.NotAfter)) &&
+		(!now.Before(leaf.NotBefore) || leaf.NotBefore.Equal(ca.NotBefore))
+}
+
+// validity is when a leaf made now begins and ends: never before its CA begins, nor after it ends.
+func (l *leaves) validity() (from, to time.Time) {
+	now, ca := l.now(), l.ca.certificate.Leaf
+	if from = now.Add(-leafSlack); from.Before(ca.NotBefore) {
+		from = ca.NotBefore
+	}
+	if to = now.Add(leafLifetime); to.After(ca.NotAfter) {
+		to = ca.NotAfter
+	}
+	return from, to
 }
 
 func (l *leaves) make(name string) (*tls.Certificate, error) {
@@ -233,11 +248,11 @@ func (l *leaves) make(name string) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := l.now()
+	from, to := l.validity()
 	template := &x509.Certificate{
 		SerialNumber: serial,
-		NotBefore:    now.Add(-clockSlack),
-		NotAfter:     now.Add(leafLifetime - clockSlack),
+		NotBefore:    from,
+		NotAfter:     to,
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}

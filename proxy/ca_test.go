@@ -82,6 +82,44 @@ func TestALeafIsRenewedBeforeItEnds(t *testing.T) {
 	}
 }
 
+// Clients may be days behind, and some refuse a leaf that is valid when its CA isn't.
+func TestALeafIsValidForLongAndOnlyWithItsCA(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	now := time.Now().Truncate(time.Second).UTC()
+	dir := t.TempDir()
+	minted, err := LoadCA(filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.key"), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from := minted.certificate.Leaf.NotBefore; !from.Equal(now.Add(-30 * day)) {
+		t.Errorf("the CA begins %s back", now.Sub(from))
+	}
+	_, _, short := signed(t, &x509.Certificate{Subject: pkix.Name{CommonName: "an hour"}}, nil) // From an hour ago to in an hour.
+	for name, c := range map[string]struct {
+		ca       *CA
+		now      time.Time
+		from, to time.Time
+	}{
+		"of the CA of now":   {minted, now, now.Add(-7 * day), now.Add(day)},
+		"of a CA of an hour": {&CA{certificate: *short}, now, short.Leaf.NotBefore, short.Leaf.NotAfter},
+		"before its CA":      {&CA{certificate: *short}, now.Add(-2 * time.Hour), short.Leaf.NotBefore, short.Leaf.NotAfter},
+		"late in its life":   {minted, now.Add(caLifetime - time.Hour), now.Add(caLifetime - time.Hour - 7*day), now.Add(caLifetime)},
+	} {
+		made, err := newLeaves(c.ca, func() time.Time { return c.now })
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaf, err := made.get("api.example")
+		if err != nil || !leaf.Leaf.NotBefore.Equal(c.from) || !leaf.Leaf.NotAfter.Equal(c.to) {
+			t.Errorf("%s: from %s to %s, %v", name, leaf.Leaf.NotBefore, leaf.Leaf.NotAfter, err)
+		}
+		if again, err := made.get("api.example"); again != leaf || err != nil {
+			t.Errorf("%s: made twice, %v", name, err)
+		}
+	}
+}
+
 // The cache is bounded in bytes as well: nothing is made for a name that is longer than any host's.
 func TestNoLeafIsMadeForANameThatIsTooLong(t *testing.T) {
 	t.Parallel()
