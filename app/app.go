@@ -303,7 +303,7 @@ func (a *App) openProxy(context.Context) error {
 		Unmatched: proxy.Policy(c.Unmatched), Expected: c.Expected, ObserveBodies: c.ObserveBodies, Passthrough: c.Passthrough, Via: c.Via,
 		BlockScope: ledger.BlockScope(c.BlockScope), Hold: c.Hold, Inline: a.config.Reconcile.Inline,
 		MaxBody: int64(c.MaxBody), MaxHead: int(c.MaxHead),
-		MaxConnections: c.MaxConnections, MaxDescriptor: highest, RequestTimeout: c.Timeouts.Request,
+		MaxConnections: c.MaxConnections, MaxDescriptor: highest, RequestTimeout: c.Timeouts.Request, IdleTimeout: c.Timeouts.Idle,
 	})
 	a.proxy = made
 	a.runDoors.proxy, a.runDoors.egress = made, a.egress

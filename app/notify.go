@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"keep-proxy/config"
 	"keep-proxy/ledger"
 	"keep-proxy/notify"
+	"keep-proxy/upstream"
 )
 
 // notificationsFile holds what has to be told, in the data folder.
@@ -66,11 +66,8 @@ func (a *App) destinations() ([]notify.Destination, error) {
 		if err != nil {
 			return nil, err
 		}
-		dial := a.dialNamed
-		if dial == nil {
-			dial = new(net.Dialer).DialContext
-		}
-		transport := &http.Transport{ForceAttemptHTTP2: true, DialContext: dial, DialTLSContext: trust.DialTLS(dial)}
+		transport := &http.Transport{ForceAttemptHTTP2: true, DialContext: a.dialNamed} // nil dials as is.
+		transport.DialTLSContext = upstream.DialTLS(upstream.Config{Roots: trust.Roots, Named: trust.Named, Dial: a.dialNamed})
 		var key func() (string, error)
 		if w.Secret != nil {
 			key = resolving(*w.Secret)

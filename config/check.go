@@ -58,6 +58,7 @@ func checkTimeouts(r *report, t *Timeouts) {
 	between(r, "proxy.timeouts.total", t.Total, time.Millisecond, 24*time.Hour)
 	atLeast(r, "proxy.timeouts.dial", t.Dial, time.Millisecond)
 	atLeast(r, "proxy.timeouts.response", t.Response, time.Millisecond)
+	atLeast(r, "proxy.timeouts.idle", t.Idle, time.Millisecond)
 	notMore(r, "proxy.timeouts.dial", t.Dial, "proxy.timeouts.total", t.Total)
 	notMore(r, "proxy.timeouts.response", t.Response, "proxy.timeouts.total", t.Total)
 }

@@ -147,8 +147,10 @@ type Timeouts struct {
 	// Total. Default 10s.
 	Dial time.Duration `key:"dial"`
 	// Response bounds the wait for the answer's head once the request is
-	// written. At most Total. Default 100s.
+	// written, but for reads. At most Total. Default 100s.
 	Response time.Duration `key:"response"`
+	// Idle bounds the wait for more of a read's answer, once its head is there. Default 5m.
+	Idle time.Duration `key:"idle"`
 	// Total bounds the whole dispatch, on the boot-time clock. At most 24h.
 	// Default 10m.
 	Total time.Duration `key:"total"`
@@ -404,6 +406,7 @@ func Default() Config {
 				Request:  5 * time.Minute,
 				Dial:     10 * time.Second,
 				Response: 100 * time.Second,
+				Idle:     5 * time.Minute,
 				Total:    10 * time.Minute,
 			},
 			Egress: Egress{DenyPrivate: true},

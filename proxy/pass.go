@@ -42,7 +42,11 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		return p.changed(ctx, x, r, resp)
 	}
-	resp.Body = ctx.content(x.answer, resp.Body)
+	idle := p.config.IdleTimeout
+	if x.rule != nil {
+		idle = or(x.rule.Timeout, idle)
+	}
+	resp.Body = ctx.content(x.answer, &idling{resp.Body, idle, ctx.cut})
 	length, known := resp.Header["Content-Length"]
 	named := resp.Header["Upgrade"]
 	if dispatch.StripAnswer(resp.Header) {
@@ -149,6 +153,19 @@ func (u *uncut) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// idling is an answer's content that is cut when no more of it comes for a while. How long the client takes doesn't count.
+type idling struct {
+	io.ReadCloser
+	most time.Duration
+	cut  func()
+}
+
+// Read implements io.Reader.
+func (i *idling) Read(p []byte) (int, error) {
+	defer time.AfterFunc(i.most, i.cut).Stop()
+	return i.ReadCloser.Read(p)
+}
+
 // unlimited bounds what is carried and not judged, which may take as long as it likes.
 const unlimited = 100 * 365 * 24 * time.Hour
 
@@ -160,7 +177,7 @@ func (p *Proxy) passOn(out *http.Request, interim *interims) (*http.Response, er
 		return p.config.Reads.RoundTrip(out)
 	}
 	a := p.config.Sender.Send(out.Context(), &upstream.Request{
-		Method: out.Method, URL: out.URL, Host: out.Host, Header: out.Header, Interim: interim.asked(), Total: unlimited,
+		Method: out.Method, URL: out.URL, Host: out.Host, Header: out.Header, Interim: interim.asked(), Total: unlimited, Response: unlimited,
 	})
 	if a.Status == 0 {
 		ev := a.Evidence()

@@ -126,6 +126,8 @@ type Config struct {
 	// MaxDescriptor is the highest descriptor that a client's connection may have. It leaves some to
 	// the ledger and to upstreams. 0 for any.
 	MaxDescriptor int
+	// IdleTimeout bounds the wait for more of an answer that is streamed. Default 5 min.
+	IdleTimeout time.Duration
 	// RequestTimeout bounds the arrival of a mutation's content, and the wait for more
 	// of streamed content. Default 5 min.
 	RequestTimeout time.Duration
@@ -195,6 +197,7 @@ func New(c Config) (*Proxy, error) {
 	c.MaxHead = or(c.MaxHead, 64<<10)
 	c.MaxConnections = or(c.MaxConnections, 20_000)
 	c.RequestTimeout = or(c.RequestTimeout, 5*time.Minute)
+	c.IdleTimeout = or(c.IdleTimeout, 5*time.Minute)
 	c.DialTimeout = or(c.DialTimeout, upstream.DefaultDialTimeout)
 	c.lookEvery = or(c.lookEvery, lookEvery)
 	made, err := newLeaves(c.CA, c.Clock.Now)

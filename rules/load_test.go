@@ -125,6 +125,7 @@ func TestProblemsOfAFileAreNamed(t *testing.T) {
 		{"secret of nothing", withOperation("secret: [json]"), "place", "operations[0].secret[0]", "no single place", 13},
 		{"secret outside an answer", withOperation("secret: [response.status]"), "place", "operations[0].secret[0]", "no place of an answer", 13},
 		{"keys of a mutation on a read", withOperation("effect: read", "settle: 10m"), "no-effect", "operations[0].settle", "no mutation", 13},
+		{"a time of what is denied", withOperation("effect: deny", "identity: -", "reconcile: -", "manual_check: -", "timeout: 1h"), "no-effect", "operations[0].timeout", "no mutation", 10},
 		{"before nothing", withOperation("before: [x]"), "before", "operations[0].before", "no other operation", 7},
 	}
 	for _, tc := range cases {

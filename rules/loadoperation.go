@@ -89,7 +89,8 @@ func (d *decoder) operation(v value, c *Connector, l *loading, blockScope string
 		// isn't one.
 		d.mutation(m, op, l)
 	default:
-		d.noMutation(m)
+		d.noMutation(m, op)
+		op.Timeout = d.duration(m.At("timeout"))
 	}
 	d.variables(op)
 	op.named = op.fieldsNamed()
@@ -107,9 +108,9 @@ func (d *decoder) secretPlace(v value, p place) bool {
 }
 
 // noMutation refuses what only mutations have, where it would say nothing.
-func (d *decoder) noMutation(m fields) {
+func (d *decoder) noMutation(m fields, op *Operation) {
 	for _, name := range levelOperation.Known {
-		if m.Has(name) && !slices.Contains(anyOperationKeys, name) {
+		if m.Has(name) && !slices.Contains(anyOperationKeys, name) && (name != "timeout" || op.Effect == EffectDeny) {
 			d.Fail("no-effect", m.At(name), name+" says nothing about an operation that is no mutation", "leave it out, or write effect: mutation")
 		}
 	}

@@ -153,7 +153,8 @@ type Operation struct {
 	Was []string
 	// Verify is what happens before a replay.
 	Verify Verify
-	// Timeout is the deadline of one dispatch, at most Defaults.Total.
+	// Timeout is the deadline of one dispatch, at most Defaults.Total. Of a read it is how long its answer may pause;
+	// zero for as long as any.
 	Timeout time.Duration
 	// MaxBody bounds the request's body and the kept answer, in bytes.
 	MaxBody int64

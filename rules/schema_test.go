@@ -57,7 +57,7 @@ var formatKeys = []struct {
 	{
 		"an operation that is passed on",
 		func(line string) string { return withRead(line) },
-		[]string{"upgrade: [websocket, chat/2]", "upgrade: websocket"},
+		[]string{"timeout: 1h", "upgrade: [websocket, chat/2]", "upgrade: websocket"},
 		nil,
 	},
 	{

@@ -63,7 +63,7 @@ type Config struct {
 	// Zero means DefaultDialTimeout.
 	DialTimeout time.Duration
 
-	// ResponseTimeout bounds the wait for a complete head, from the moment when
+	// ResponseTimeout bounds a Sender's wait for a complete head, from the moment when
 	// the request was written whole. Zero means DefaultResponseTimeout.
 	ResponseTimeout time.Duration
 

@@ -25,7 +25,6 @@ type conn struct {
 	streams uint32 // opened so far
 
 	idleSince time.Duration // by the pool's clock
-	readBy    time.Time     // the deadline that was set by readWithin; zero for none
 }
 
 // bufferSize holds the head and a small body, so that most requests are one write.
@@ -46,27 +45,6 @@ func (c *conn) close() {
 		return
 	}
 	_ = c.plain.Close()
-}
-
-// readWithin bounds reading from now on, unless d is zero, and reports whether the
-// connection takes a deadline. One that is at most a sixteenth later than asked for is
-// left as it is.
-func (c *conn) readWithin(d time.Duration) bool {
-	if d == 0 {
-		return true
-	}
-	now := time.Now()
-	if left := c.readBy.Sub(now); d <= left && left <= d+d/16 {
-		return true
-	}
-	c.readBy = now.Add(d + d/16)
-	return c.raw.SetReadDeadline(c.readBy) == nil
-}
-
-// readOn takes the deadline of readWithin away.
-func (c *conn) readOn() error {
-	c.readBy = time.Time{}
-	return c.raw.SetReadDeadline(c.readBy)
 }
 
 // quiet reports whether the connection can still be used: it is open, and nothing arrived on it

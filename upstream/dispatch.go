@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -79,8 +80,12 @@ func (d *dispatch) fill(ev *Evidence) {
 // wrote notes that the request was written whole.
 func (d *dispatch) wrote() {
 	d.whole.Store(true)
-	d.watch.awaitHead(d.sender.cfg.ResponseTimeout)
+	d.awaitHead()
 	pointRequestWritten.Pass()
+}
+
+func (d *dispatch) awaitHead() {
+	d.watch.awaitHead(cmp.Or(d.plan.response, d.sender.cfg.ResponseTimeout))
 }
 
 // abandon ends the dispatch if its answer was not drained.

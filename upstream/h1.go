@@ -27,7 +27,7 @@ func (d *dispatch) sendH1() *Answer {
 		if errors.As(d.writeErr, &broken) || d.untouched() {
 			return d.noAnswer(d.writeErr)
 		}
-		d.watch.awaitHead(d.sender.cfg.ResponseTimeout)
+		d.awaitHead()
 	}
 	resp, err := d.readHeadH1() //nolint:bodyclose // the answer closes it when it ends
 	switch {
@@ -50,7 +50,7 @@ func (d *dispatch) writeBeside() {
 	case errors.As(d.writeErr, &broken):
 		d.watch.end(ErrorBody)
 	case d.writeErr != nil:
-		d.watch.awaitHead(d.sender.cfg.ResponseTimeout)
+		d.awaitHead()
 	}
 }
 

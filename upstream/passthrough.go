@@ -56,19 +56,16 @@ const expectTimeout = time.Second
 // mostOthers bounds the upstreams that are remembered not to be read from here.
 const mostOthers = 4096
 
-// NewPassthrough returns a Passthrough. Of cfg it uses Roots, Dial, Egress, DialTimeout,
-// ResponseTimeout and MaxHead. On its own connections ResponseTimeout runs from when a connection
-// is taken, or from the end of streamed content. It may last up to a sixteenth longer.
+// NewPassthrough returns a Passthrough. Of cfg it uses Roots, Named, Dial, Egress, DialTimeout and
+// MaxHead. Nothing but the request's context bounds the wait for an answer.
 func NewPassthrough(cfg Config) *Passthrough {
 	cfg = cfg.withDefaults()
 	d := newDialer(cfg)
 	begun := time.Now()
 	kept := newPool(func() time.Duration { return time.Since(begun) }, ownIdleFor)
-	kept.headBy = cfg.ResponseTimeout
 	transport := &http.Transport{
 		DialContext:            d.passPlain,
 		DialTLSContext:         d.passTLS,
-		ResponseHeaderTimeout:  cfg.ResponseTimeout,
 		ExpectContinueTimeout:  expectTimeout,
 		MaxResponseHeaderBytes: cfg.MaxHead,
 		DisableCompression:     true,
@@ -95,6 +92,11 @@ func (d *dialer) passPlain(ctx context.Context, network, addr string) (net.Conn,
 		return nil, dialError(err)
 	}
 	return &headed{Conn: c}, nil
+}
+
+// DialTLS dials for an http.Transport of another package.
+func DialTLS(cfg Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return newDialer(cfg.withDefaults()).passTLS
 }
 
 // passTLS dials and shakes hands within the dial timeout; its error is an *Error.
@@ -216,7 +218,6 @@ func (p *Passthrough) anew(r *http.Request, plan *plan, key endpoint, content By
 		return nil, failure
 	}
 	if !h2 && c.raw.sys != nil {
-		_ = c.readWithin(p.cfg.ResponseTimeout) // It fails only on what is closed.
 		resp, _, err := p.readOn(r.Context(), c.speakH1(), plan, r, content)
 		return resp, err
 	}

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 )
 
 func get(t *testing.T, u *url.URL) *http.Request {
@@ -72,7 +71,6 @@ func TestPassthroughErrorsAreClassified(t *testing.T) {
 	plain := serve(t, nil, func(p *peer) { p.say("HTTP/1.1 400 Bad Request\r\n\r\n") })
 	closing := serve(t, nil, func(p *peer) { p.request() })
 	babbling := serve(t, nil, answering("220 secret greeting\r\n\r\n"))
-	mute := serve(t, nil, (*peer).wait)
 	for name, tc := range map[string]struct {
 		cfg  Config
 		url  *url.URL
@@ -85,7 +83,6 @@ func TestPassthroughErrorsAreClassified(t *testing.T) {
 		"no TLS":     {Config{}, plain.url("https", "/"), Error{ErrorTLS, "the upstream does not speak TLS"}},
 		"closed":     {Config{}, closing.url("http", "/"), Error{ErrorEOF, "the connection ended early"}},
 		"not HTTP":   {Config{}, babbling.url("http", "/"), Error{ErrorMalformed, "the answer is not HTTP"}},
-		"no head":    {Config{ResponseTimeout: 20 * time.Millisecond}, mute.url("http", "/"), Error{ErrorTimeout, "the deadline ran out"}},
 		"cert":       {Config{}, good.url("https", "/"), Error{}},
 		"no connect": {Config{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("x") }}, plain.url("http", "/"), Error{ErrorDial, "connecting: the connection failed"}},
 	} {

@@ -27,7 +27,8 @@ type plan struct {
 	drop   []string    // names that the Connection field nominates
 	body   Body
 	length int64
-	total  time.Duration
+	// total and response are those of the Request.
+	total, response time.Duration
 	// upgrade lists the protocols that the connection may change to, as Upgrade lines. It is empty if
 	// no change is asked for.
 	upgrade []string
@@ -45,7 +46,7 @@ func makePlan(r *Request) (*plan, error) {
 	if err := checkURL(r.URL); err != nil {
 		return nil, err
 	}
-	p := &plan{method: r.Method, target: r.URL.RequestURI(), host: r.Host, url: r.URL, header: r.Header, body: r.Body, total: r.Total}
+	p := &plan{method: r.Method, target: r.URL.RequestURI(), host: r.Host, url: r.URL, header: r.Header, body: r.Body, total: r.Total, response: r.Response}
 	if p.host == "" {
 		p.host = r.URL.Host
 	}

@@ -18,10 +18,6 @@ type pool struct {
 	// now is the clock that the age of an idle connection is measured on.
 	now      func() time.Duration
 	freshFor time.Duration
-	// headBy bounds reading on a connection from when it is taken; zero for who sets
-	// deadlines in other ways. It comes before the look, which an old deadline would
-	// blind.
-	headBy time.Duration
 
 	mu     sync.Mutex
 	idle   map[endpoint][]*conn // the one used last is last
@@ -44,7 +40,7 @@ func (p *pool) get(key endpoint, now time.Duration) *conn {
 		if c == nil {
 			return nil
 		}
-		if now-c.idleSince < p.freshFor && c.readWithin(p.headBy) && c.quiet() {
+		if now-c.idleSince < p.freshFor && c.quiet() {
 			c.link.Reused = true
 			return c
 		}

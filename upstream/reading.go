@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
-	"time"
 )
 
 // readable reports whether a request is a safe read (RFC 9110 §9.2.1) without content. Sending it
@@ -47,14 +46,14 @@ func (p *Passthrough) readOn(
 	e := &reading{ctx: ctx, conn: c, pool: p.pool, content: content, upload: plan.upload, release: context.AfterFunc(ctx, c.kill)}
 	most := p.cfg.MaxHead
 	c.plain.left.Store(most)
-	resp, err := e.head(plan, r, p.cfg.ResponseTimeout)
+	resp, err := e.head(plan, r)
 	if err != nil {
 		untouched := c.plain.left.Load() == most
 		if cut := c.plain.readErr; cut != nil && isMalformed(err) {
 			err = cut
 		}
 		e.end(false)
-		return nil, content == nil && e.upload == nil && c.link.Reused && untouched && ctx.Err() == nil && !isTimeout(err), err
+		return nil, content == nil && e.upload == nil && c.link.Reused && untouched && ctx.Err() == nil, err
 	}
 	c.plain.left.Store(-1)
 	resp.Close = resp.Close || len(plan.upgrade) > 0 // See upgrade.
@@ -74,11 +73,10 @@ func (p *Passthrough) readOn(
 	return resp, false, nil
 }
 
-// head writes the request and reads the answer's head. The deadline was set when the connection was
-// taken, and ends with the head. With streamed content it starts when that ends.
-func (e *reading) head(plan *plan, r *http.Request, timeout time.Duration) (*http.Response, error) {
+// head writes the request and reads the answer's head. How long that takes is for the client to say.
+func (e *reading) head(plan *plan, r *http.Request) (*http.Response, error) {
 	if e.upload != nil {
-		return e.headBeside(plan, r, timeout)
+		return e.headBeside(plan, r)
 	}
 	plan.writeHead(e.conn.bw)
 	_, _ = e.conn.bw.Write(e.content)
@@ -92,29 +90,18 @@ func (e *reading) head(plan *plan, r *http.Request, timeout time.Duration) (*htt
 		return nil, cmp.Or(wrote, err)
 	}
 	resp.Close = resp.Close || wrote != nil
-	if length := resp.ContentLength; length >= 0 && length <= int64(e.conn.br.Buffered()) {
-		// All is there, and who takes the connection next looks after its deadline.
-		return resp, nil
-	}
-	return resp, e.conn.readOn()
+	return resp, nil
 }
 
 // headBeside reads the answer's head while the request is written.
-func (e *reading) headBeside(plan *plan, r *http.Request, timeout time.Duration) (*http.Response, error) {
-	if err := e.conn.readOn(); err != nil {
-		plan.giveUp()
-		return nil, err
-	}
-	go e.upload.run(e.conn, plan, timeout)
+func (e *reading) headBeside(plan *plan, r *http.Request) (*http.Response, error) {
+	go e.upload.run(e.conn, plan)
 	resp, err := e.conn.readHead(r, e.interim)
-	e.upload.headCame()
+	close(e.upload.answered)
 	if broken := e.upload.broke.Load(); broken != nil && err != nil {
 		return nil, broken
 	}
-	if err != nil {
-		return nil, err
-	}
-	return resp, e.conn.readOn()
+	return resp, err
 }
 
 // interim shows an interim answer to who wants them. The bound of the head counts them,
@@ -199,9 +186,3 @@ func (c *conn) endsUnmarked(resp *http.Response) bool {
 
 // isMalformed reports an error that may only hide how reading ended.
 func isMalformed(err error) bool { return exchangeError(err).Class == ErrorMalformed }
-
-// isTimeout reports an error by a deadline.
-func isTimeout(err error) bool {
-	var timeout interface{ Timeout() bool }
-	return errors.As(err, &timeout) && timeout.Timeout()
-}

@@ -35,6 +35,9 @@ type Request struct {
 	// on the boot-time clock. Zero or less means DefaultTotal.
 	Total time.Duration
 
+	// Response replaces Config.ResponseTimeout, unless it is zero.
+	Response time.Duration
+
 	// Interim is shown the first MaxInterim 1xx responses, one after the other, before Send returns.
 	// Another goroutine may call it, and once more after a dispatch that was broken off. It must not
 	// keep the header. Nil drops them.

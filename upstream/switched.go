@@ -37,10 +37,6 @@ func (p *Passthrough) upgrade(r *http.Request) (*http.Response, error) {
 	if failure != nil {
 		return nil, failure
 	}
-	if !c.readWithin(p.cfg.ResponseTimeout) {
-		c.kill()
-		return nil, &Error{ErrorDial, "the connection takes no deadline"}
-	}
 	resp, _, err := p.readOn(r.Context(), c.speakH1(), plan, r, nil)
 	return resp, err
 }
@@ -50,10 +46,6 @@ func (e *reading) switched(plan *plan) (*http.Response, error) {
 	if !e.believable(plan.upgrade) {
 		e.end(false)
 		return nil, errProtocol
-	}
-	if err := e.conn.readOn(); err != nil {
-		e.end(false)
-		return nil, err
 	}
 	e.resp.Body = &Switched{e}
 	return e.resp, nil

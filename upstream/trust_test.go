@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -132,7 +131,8 @@ func TestAResumedSessionOfANamedCertificateIsHeldAgainstIt(t *testing.T) {
 	t.Parallel()
 	shown := appliance(t, "127.0.0.1", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(3 * time.Second) })
 	srv := applianceServer(t, shown, false)
-	trust := &Trust{Roots: x509.NewCertPool(), Named: []*x509.Certificate{shown.Leaf}}
+	named := trusting(shown)
+	trust := &Trust{Roots: named.Roots, Named: named.Named}
 	cfg := trust.Client("127.0.0.1")
 	check := cfg.VerifyConnection
 	resumed := false
@@ -192,8 +192,8 @@ func TestANamedHostMayShowAnotherTrustedCertificate(t *testing.T) {
 		want  bool
 	}{"a trusted one": {srvRoots(srv), true}, "one that isn't": {x509.NewCertPool(), false}} {
 		trust := &Trust{Roots: c.roots, Named: []*x509.Certificate{appliance(t, "127.0.0.1", nil).Leaf}}
-		dial := trust.DialTLS(new(net.Dialer).DialContext)
-		conn, err := dial(context.WithoutCancel(t.Context()), "tcp", srv.Listener.Addr().String())
+		dial := DialTLS(Config{Roots: trust.Roots, Named: trust.Named})
+		conn, err := dial(t.Context(), "tcp", srv.Listener.Addr().String())
 		if (err == nil) != c.want {
 			t.Errorf("%s: %v", name, err)
 		}

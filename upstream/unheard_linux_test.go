@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -62,10 +63,12 @@ func TestAReadThatNobodyHearsIsTheLastOnItsConnection(t *testing.T) {
 	srv.Listener, srv.EnableHTTP2 = conns, true
 	srv.StartTLS()
 	defer srv.Close()
-	p := NewPassthrough(Config{Roots: srvRoots(srv), ResponseTimeout: 3 * time.Second})
+	p := NewPassthrough(Config{Roots: srvRoots(srv)})
 	defer p.CloseIdle()
 	read := func() (string, error) {
-		resp, err := p.RoundTrip(get(t, mustURL(t, srv.URL)))
+		ctx, leaves := context.WithTimeout(t.Context(), 3*time.Second)
+		defer leaves()
+		resp, err := p.RoundTrip(get(t, mustURL(t, srv.URL)).WithContext(ctx))
 		if err != nil {
 			return "", err
 		}
@@ -82,15 +85,10 @@ func TestAReadThatNobodyHearsIsTheLastOnItsConnection(t *testing.T) {
 		t.Fatalf("two reads over %d connections, want 1", n)
 	}
 	drops(t, conns.all()[0])
-	if _, err := read(); !isTimedOut(err) {
+	if _, err := read(); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("what nobody hears: %v, want a timeout", err)
 	}
 	if got, err := read(); got != "HTTP/2.0" || err != nil {
 		t.Errorf("the next read: %q, %v, want one over another connection", got, err)
 	}
-}
-
-func isTimedOut(err error) bool {
-	own, ok := errors.AsType[*Error](err)
-	return ok && own.Class == ErrorTimeout
 }

@@ -55,10 +55,6 @@ type upload struct {
 	err  error
 	// broke says why the content itself did.
 	broke atomic.Pointer[bodyError]
-
-	// mu guards over, which says that answered is closed, and the deadline for it.
-	mu   sync.Mutex
-	over bool
 }
 
 // uploads reports whether a request's content can be streamed over connections of this package.
@@ -114,20 +110,13 @@ func (u *upload) trailers() []string {
 }
 
 // run writes the request. Nobody else writes to the connection.
-func (u *upload) run(c *conn, plan *plan, timeout time.Duration) {
+func (u *upload) run(c *conn, plan *plan) {
 	defer close(u.done)
 	u.err = u.write(c.bw, plan)
 	_ = u.body.Close()
 	if broken, ok := errors.AsType[*bodyError](u.err); ok {
 		u.broke.Store(broken)
 		c.kill()
-		return
-	}
-	// Who didn't want the content may have answered before it stopped reading.
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if !u.over {
-		_ = c.readWithin(timeout)
 	}
 }
 
@@ -212,14 +201,6 @@ func (u *upload) interim(status int) {
 		default:
 		}
 	}
-}
-
-// headCame says that the head of the answer is there, or never will be.
-func (u *upload) headCame() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.over = true
-	close(u.answered)
 }
 
 // ended reports whether nothing is written any more.
