@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -25,6 +27,10 @@ type conn struct {
 	streams uint32 // opened so far
 
 	idleSince time.Duration // by the pool's clock
+	// keepFor and most are what the upstream said by Keep-Alive; zero for nothing. It said it of
+	// carried answers in all.
+	keepFor       time.Duration
+	most, carried int
 }
 
 // bufferSize holds the head and a small body, so that most requests are one write.
@@ -45,6 +51,31 @@ func (c *conn) close() {
 		return
 	}
 	_ = c.plain.Close()
+}
+
+// keepAliveMargin is how long before its end an idle connection isn't used any more: the upstream
+// may be about to close it.
+const keepAliveMargin = time.Second
+
+// heed notes what an answer says of its connection: timeout, in seconds idle, and max, in requests.
+// Some upstreams count the requests that are left by max, others all; here it counts all.
+func (c *conn) heed(fields []string) {
+	c.carried++
+	for part := range strings.SplitSeq(strings.Join(fields, ","), ",") {
+		name, value, _ := strings.Cut(strings.ToLower(strings.TrimSpace(part)), "=")
+		switch n, err := strconv.ParseUint(value, 10, 31); {
+		case err != nil:
+		case name == "timeout":
+			c.keepFor = max(time.Duration(n)*time.Second-keepAliveMargin, 1)
+		case name == "max":
+			c.most = max(int(n), 1)
+		}
+	}
+}
+
+// lasts reports whether the connection may still be used after it was idle for so long.
+func (c *conn) lasts(idle time.Duration) bool {
+	return (c.keepFor == 0 || idle < c.keepFor) && (c.most == 0 || c.carried < c.most)
 }
 
 // quiet reports whether the connection can still be used: it is open, and nothing arrived on it

@@ -137,6 +137,7 @@ func (c *conn) readHead(asked *http.Request, interim func(*http.Response) error)
 			return nil, errMalformed
 		case resp.StatusCode >= 200, resp.StatusCode == http.StatusSwitchingProtocols:
 			c.plain.head.restore(resp)
+			c.heed(resp.Header["Keep-Alive"])
 			return resp, nil
 		}
 		if err := interim(resp); err != nil {

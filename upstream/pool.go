@@ -40,7 +40,7 @@ func (p *pool) get(key endpoint, now time.Duration) *conn {
 		if c == nil {
 			return nil
 		}
-		if now-c.idleSince < p.freshFor && c.quiet() {
+		if idle := now - c.idleSince; idle < p.freshFor && c.lasts(idle) && c.quiet() {
 			c.link.Reused = true
 			return c
 		}
