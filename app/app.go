@@ -267,7 +267,8 @@ func (a *App) openUpstream(context.Context) error {
 		dial, reads, a.dialBlind, a.dialNamed = through.Dial, through.DialRead, through.DialBlind, through.DialNamed
 	}
 	c := upstream.Config{
-		Roots: trust.Roots, Named: trust.Named, Dial: dial, HTTP1: &upstream.HTTP1{}, Clock: a.clock, Certificate: clientCertificates(a.config.Proxy.ClientCerts),
+		Roots: trust.Roots, Named: trust.Named,
+		Dial: dial, HTTP1: &upstream.HTTP1{}, Clock: a.clock, Certificate: clientCertificates(a.config.Proxy.ClientCerts),
 		DialTimeout: a.config.Proxy.Timeouts.Dial, ResponseTimeout: a.config.Proxy.Timeouts.Response,
 	}
 	a.sender = upstream.New(c)

@@ -76,7 +76,9 @@ type Sending struct {
 	Content  *Content
 	TooLarge bool
 	Lost     error
-	Verdict  upstream.Verdict
+	// follows says that the answer, if it is a success, only accepted the mutation.
+	follows bool
+	Verdict upstream.Verdict
 }
 
 // Request is a request of the rules in the form that is sent. It asks for no content coding. So the
@@ -225,10 +227,12 @@ func (d *Dispatcher) opinion(s *Sending, ev upstream.Evidence) verdict.Opinion {
 		readable = nil
 	}
 	err := d.Contents.Hold(s.Body, readable, func(request, answer []byte) {
-		out = s.Opinion(WithBody(s.Request, s.Body, request), &rules.Response{
+		req, resp := WithBody(s.Request, s.Body, request), &rules.Response{
 			Status: s.Answer.Status, Header: s.Answer.Header, Body: answer,
 			Complete: ev.BodyComplete && !s.TooLarge && !coded && s.Lost == nil,
-		})
+		}
+		out = s.Opinion(req, resp)
+		s.follows = s.Operation.Watch.Follows(rules.Env{Request: req, Account: s.Mutation.Account, Mutation: RuleMutation(s.Mutation)}, resp)
 	})
 	if err != nil {
 		d.Log.Error().Err(err).Str("mutation", s.Mutation.ID).Msg("answer not judged by its rule")
@@ -268,10 +272,10 @@ func recorded(ev upstream.Evidence, k upstream.VerdictKind) ledger.Verdict {
 	return ledger.VerdictUncertain
 }
 
-// accepted turns the success of a followed 202 into accepted, with the answer that says where to
+// accepted turns the success of a followed answer into accepted, with the answer that says where to
 // look. Without that answer the outcome is unknown.
 func (s *Sending) accepted() {
-	if s.Operation.Watch == nil || s.Answer.Status != http.StatusAccepted || !s.Verdict.Kind.Success() {
+	if !s.follows || !s.Verdict.Kind.Success() {
 		return
 	}
 	if s.Verdict.Kind == upstream.Applied {

@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -231,30 +232,19 @@ func (l *leaves) lasts(leaf *x509.Certificate) bool {
 		(!now.Before(leaf.NotBefore) || leaf.NotBefore.Equal(ca.NotBefore))
 }
 
-// validity is when a leaf made now begins and ends: never before its CA begins, nor after it ends.
-func (l *leaves) validity() (from, to time.Time) {
-	now, ca := l.now(), l.ca.certificate.Leaf
-	if from = now.Add(-leafSlack); from.Before(ca.NotBefore) {
-		from = ca.NotBefore
-	}
-	if to = now.Add(leafLifetime); to.After(ca.NotAfter) {
-		to = ca.NotAfter
-	}
-	return from, to
-}
-
 func (l *leaves) make(name string) (*tls.Certificate, error) {
 	serial, err := serialNumber()
 	if err != nil {
 		return nil, err
 	}
-	from, to := l.validity()
+	now, ca := l.now(), l.ca.certificate.Leaf
 	template := &x509.Certificate{
 		SerialNumber: serial,
-		NotBefore:    from,
-		NotAfter:     to,
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		// Never before its CA, nor after it.
+		NotBefore:   slices.MaxFunc([]time.Time{now.Add(-leafSlack), ca.NotBefore}, time.Time.Compare),
+		NotAfter:    slices.MinFunc([]time.Time{now.Add(leafLifetime), ca.NotAfter}, time.Time.Compare),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	if ip := net.ParseIP(name); ip != nil {
 		template.IPAddresses = []net.IP{ip}

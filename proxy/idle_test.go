@@ -88,7 +88,7 @@ func TestAnAnswerGoesOnForAsLongAsBytesCome(t *testing.T) {
 		body := &idling{from, 5 * time.Minute, cut}
 		go func() {
 			for range 100 {
-				time.Sleep(5*time.Minute - time.Second)
+				<-time.After(5*time.Minute - time.Second)
 				_, _ = io.WriteString(to, "x")
 			}
 		}()
@@ -97,7 +97,7 @@ func TestAnAnswerGoesOnForAsLongAsBytesCome(t *testing.T) {
 			if _, err := body.Read(got[i : i+1]); err != nil {
 				t.Fatalf("after %d bytes: %v", i, err)
 			}
-			time.Sleep(time.Hour) // The client takes its time.
+			<-time.After(time.Hour) // The client takes its time.
 		}
 		began := time.Now()
 		if _, err := body.Read(got); err == nil || time.Since(began) != 5*time.Minute {

@@ -83,6 +83,31 @@ func TestASuccessThatIsNo202IsNotFollowed(t *testing.T) {
 	}
 }
 
+// A 201 with the URL to look at is accepted, one without is done.
+func TestA201IsFollowedWhereItSaysWhereToLook(t *testing.T) {
+	t.Parallel()
+	const whole = `{"id":"j1"}`
+	for name, url := range map[string]string{"with the URL": "/operations/1?api-version=2", "without": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set("Content-Type", "application/json")
+				if url != "" {
+					rw.Header().Set("Azure-Asyncoperation", url)
+				}
+				rw.WriteHeader(http.StatusCreated)
+				_, _ = io.WriteString(rw, whole)
+			})
+			w.use(strings.Replace(watchedRules, "/jobs/{response.json.id}", "{response.header['azure-asyncoperation']}", 1))
+			wantAnswer(t, w.open("a").post("/jobs", `{"to":"bob"}`), http.StatusCreated, whole, false)
+			m := w.mutation("a")
+			if m.Watching != (url != "") || (m.State == ledger.Applied) != (url == "") || m.Result.Header["Azure-Asyncoperation"] != nil != (url != "") {
+				t.Errorf("it is %s, followed: %t, by %+v", m.State, m.Watching, m.Current())
+			}
+		})
+	}
+}
+
 // Accepted isn't applied, also where the answer that says where to look can't be kept.
 func TestA202WhoseAnswerCantBeKeptIsUnknown(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -42,6 +43,62 @@ func (w *world) accepted(m *ledger.Mutation) *ledger.Mutation {
 		w.Fatalf("watching %v, state %s", out.Mutation.Watching, out.Mutation.State)
 	}
 	return out.Mutation
+}
+
+// A URL is asked for as it came, also after a restart. One that was masked, or leads elsewhere, is asked by nobody, and
+// a person decides when the time is over.
+func TestALookByTheURLOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		location string
+		asked    string
+	}{
+		"as it came":  {"/operations/a%2Fb?api-version=2&t=%7e", "/operations/a%2Fb?api-version=2&t=%7e"},
+		"masked":      {"/operations/1?sig=<secret>", ""},
+		"of another":  {"https://elsewhere.test/operations/1", ""},
+		"to a change": {"/things", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, strings.Replace(viaWatch, "/jobs/{response.json.id}", "{response.header.location}", 1)+`
+  - name: thing.make
+    match: {method: GET, path: /things}
+    effect: mutation
+    identity: none
+    reconcile: [{none: "why"}]
+    manual_check: look
+`)
+			m := w.claim("a")
+			body := []byte(`{"id":"j1"}`)
+			sum := sha256.Sum256(body)
+			d := *m.Current()
+			d.Verdict, d.Ended, d.Head, d.Status, d.BodyComplete = ledger.VerdictAccepted, w.now(), true, http.StatusCreated, true
+			_, err := w.ledger.EndDispatch(w.Context(), ledger.EndDispatch{
+				Key: m.Key, Dispatch: d, NextTryAt: w.clock.Now().Add(time.Minute), Body: body,
+				Result: &ledger.Result{
+					Status: http.StatusCreated, Header: ledger.Header{"Location": {c.location}},
+					Body: ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(body))},
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.restart()
+			w.api.answering(200, http.Header{"Content-Type": {"application/json"}}, `{"state":"done"}`)
+			w.after(time.Minute)
+			_, gets, _ := w.api.counts()
+			if c.asked == "" {
+				w.after(time.Hour)
+				if now := w.wants(m, ledger.Indeterminate, ""); gets != 0 || !now.Escalated() {
+					t.Errorf("%d looks; a person is asked: %t", gets, now.Escalated())
+				}
+				return
+			}
+			if now := w.wants(m, ledger.Applied, "until is true"); gets != 1 || w.api.gets[0].RequestURI != c.asked || strings.Contains(fmt.Sprint(now.Observations), "api-version") {
+				t.Errorf("%d looks, %v; told as %v", gets, w.api.gets, now.Observations)
+			}
+		})
+	}
 }
 
 func TestAWatchedMutationComesToItsEnd(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -159,12 +160,19 @@ func (p *Probe) Begin(env Env) (*Asking, error) {
 // first makes the first request.
 func (a *Asking) first() (*Ask, error) {
 	p := a.probe
-	target, err := p.path.path(a.scope)
+	to, target := a.env.Request, ""
+	var err error
+	if p.path.whole() {
+		if to, err = a.led(); err == nil {
+			target = to.Target()
+		}
+	} else if target, err = p.path.path(a.scope); err == nil {
+		if _, refusal := normalPath(p.method, target); refusal != nil {
+			return nil, refusal
+		}
+	}
 	if err != nil {
 		return nil, err
-	}
-	if _, refusal := normalPath(p.method, target); refusal != nil {
-		return nil, refusal
 	}
 	if a.query, err = p.query.namedValues(a.scope); err != nil {
 		return nil, err
@@ -177,7 +185,7 @@ func (a *Asking) first() (*Ask, error) {
 		header.Set("Accept", "application/json")
 	}
 	ask := &Ask{
-		Method: p.method, Scheme: a.env.Request.Scheme, Authority: a.env.Request.Authority(),
+		Method: p.method, Scheme: to.Scheme, Authority: to.Authority(),
 		Target: withQuery(target, a.query), Shown: p.shown(a.scope, a.query), Header: header,
 	}
 	if p.json != nil {
@@ -192,6 +200,36 @@ func (a *Asking) first() (*Ask, error) {
 		return nil, errors.New("it would ask by a value that is masked where it is stored")
 	}
 	return ask, nil
+}
+
+// led is where an answer leads by a URL, as it is: to a host of the connector that differs from the request's in no
+// variable. What the rules record or deny is never asked for.
+func (a *Asking) led() (*Request, error) {
+	given, err := single(a.probe.path.parts[0].expr, a.scope)
+	if err != nil {
+		return nil, err
+	}
+	to, err := url.Parse(a.env.Request.URL())
+	if err == nil {
+		to, err = to.Parse(given)
+	}
+	if err != nil || strings.Contains(given, secretShown) || to.User != nil || to.Scheme != "https" && to.Scheme != a.env.Request.Scheme {
+		return nil, errors.New("the answer gives no URL that can be asked for")
+	}
+	req, refusal := Normalise(Raw{Method: http.MethodGet, Scheme: to.Scheme, Authority: to.Host, Target: to.RequestURI()})
+	if refusal != nil {
+		return nil, refusal
+	}
+	c := a.probe.op.Connector
+	own, _ := matchHost(c.hosts, a.env.Request)
+	m := c.Match(req)
+	switch undeclared := m.Operation == nil && c.resembling(req, m.Host, nil) == nil; {
+	case m.Unmatched, !maps.Equal(m.Host, own):
+		return nil, errors.New("the answer leads to another host")
+	case m.NeedsBody, !m.Effect.passes() && !undeclared, m.Refusal != nil && m.Refusal.Problem != ProblemUnmatched:
+		return nil, errors.New("the answer leads to what is no read by the rules")
+	}
+	return req, nil
 }
 
 // headers computes header fields.

@@ -115,11 +115,11 @@ func (d *decoder) textWith(v value, at position) *text {
 	return t
 }
 
-// pathText reads the path of a request that the proxy sends.
+// pathText reads the path of a request that the proxy sends. For a look, an insertion alone is a URL.
 func (d *decoder) pathText(v value, at position) *text {
 	t := d.textWith(v, at)
-	if t == nil {
-		return nil
+	if t == nil || at == inAnswer && t.whole() {
+		return t
 	}
 	var literal strings.Builder
 	for _, p := range t.parts {

@@ -137,6 +137,18 @@ func (w *Watch) Ask(env Env, accepted *Response) (*Ask, error) {
 	return ask, nil
 }
 
+// Follows reports whether a successful answer only accepted the mutation: a 202 does, and a 201 that has the URL to look
+// at, or may have it.
+func (w *Watch) Follows(env Env, resp *Response) bool {
+	if w == nil || resp.Status != http.StatusCreated || !w.ask.path.whole() {
+		return w != nil && resp.Status == http.StatusAccepted
+	}
+	s := w.ask.op.scope(env)
+	s.resp = newAnswer(resp)
+	_, err := single(w.ask.path.parts[0].expr, s)
+	return !errors.Is(err, errMissing)
+}
+
 // Judge says what an answer to Ask shows, and why. It is pending unless the answer is whole and as expected, and one of
 // the two conditions is true. One page of several is pending for a failure, and for any end of what takes something
 // away. So is an end that depends on the time of the claim, where that can't be told.

@@ -125,6 +125,9 @@ func TestProblemsOfAFileAreNamed(t *testing.T) {
 		{"secret of nothing", withOperation("secret: [json]"), "place", "operations[0].secret[0]", "no single place", 13},
 		{"secret outside an answer", withOperation("secret: [response.status]"), "place", "operations[0].secret[0]", "no place of an answer", 13},
 		{"keys of a mutation on a read", withOperation("effect: read", "settle: 10m"), "no-effect", "operations[0].settle", "no mutation", 13},
+		{"a URL with a query besides", withOperation(`watch: {get: "{response.header.location}", query: {a: b}, until: response.json.done, max: 1h}`), "value", "operations[0].watch.query", "a query of its own", 13},
+		{"a probe by a URL", withOperation(`reconcile: [{probe: {get: "{json.name}", observe: [{when: response.status == 200, is: applied}]}}]`), "path", "operations[0].reconcile[0].probe.get", "no path", 12},
+		{"a look by two values", withOperation(`watch: {get: "{response.json.a}{response.json.b}", until: response.json.done, max: 1h}`), "path", "operations[0].watch.get", "no path", 13},
 		{"a time of what is denied", withOperation("effect: deny", "identity: -", "reconcile: -", "manual_check: -", "timeout: 1h"), "no-effect", "operations[0].timeout", "no mutation", 10},
 		{"before nothing", withOperation("before: [x]"), "before", "operations[0].before", "no other operation", 7},
 	}

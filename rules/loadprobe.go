@@ -345,6 +345,9 @@ func (d *decoder) watch(v value, op *Operation) {
 	if m.Has("get") {
 		d.asks(m, w.ask, "look", inAnswer, "get")
 	}
+	if w.ask.path != nil && w.ask.path.whole() && m.Has("query") {
+		d.Fail("value", m.At("query"), "get is a whole URL, with a query of its own", "leave query out")
+	}
 	w.ask.expect = d.judging(m.At("expect"))
 	w.until, w.failed = d.judging(d.need(m, "until")), d.judging(m.At("failed_when"))
 	w.Class = word(d, m.At("class"), verdict.Precondition, classes...)

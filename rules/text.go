@@ -259,6 +259,9 @@ func escapeInsertion(value string, rest bool) (string, error) {
 	return strings.Join(segments, "/"), nil
 }
 
+// whole reports whether the text is one insertion and nothing else.
+func (t *text) whole() bool { return len(t.parts) == 1 && t.parts[0].expr != nil && !t.parts[0].rest }
+
 // exprs are the expressions of the text.
 func (t *text) exprs() []*expr {
 	if t == nil {

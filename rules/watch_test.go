@@ -143,3 +143,112 @@ func TestNoDeletionIsDoneByOnePageOfSeveral(t *testing.T) {
 		}
 	}
 }
+
+// A look goes where the answer says, as it is, but to no other host and to nothing that changes anything.
+func TestALookGoesWhereTheAnswerLeads(t *testing.T) {
+	t.Parallel()
+	const watch = `{get: "{response.header['operation-location']}", max: 1h, until: response.json.done}`
+	file := strings.Replace(connectorHead, "hosts: [api.test]", `hosts: [api.test, jobs.test, "{shop}.shops.test"]`, 1) +
+		watching(watch) + `
+  - name: change
+    match: {method: GET, path: "/change/{id}"}
+    effect: mutation
+    identity: {id: path.id}
+    reconcile: [{none: why}]
+    manual_check: look
+  - name: never
+    match: {method: GET, path: /never}
+    effect: deny
+  - name: tell
+    match: {method: GET, path: /tell}
+    effect: read
+`
+	op := load(t, file).Connectors()[0].Operations[0]
+	for _, c := range []struct{ base, given, want string }{
+		{"", "https://api.test/jobs/1?api-version=2&t=a%2Fb%7e&c=MII+x", "https://api.test/jobs/1?api-version=2&t=a%2Fb%7e&c=MII+x"},
+		{"", "https://API.test:443/jobs/a%2Fb", "https://api.test/jobs/a%2Fb"},
+		{"", "https://jobs.test/1", "https://jobs.test/1"},
+		{"", "/jobs/1?x=y", "https://api.test/jobs/1?x=y"},
+		{"", "jobs/1", "https://api.test/things/jobs/1"},
+		{"", "../jobs/1#state", "https://api.test/jobs/1"},
+		{"", "?state", "https://api.test/things/x?state"},
+		{"", "//jobs.test/1", "https://jobs.test/1"},
+		{"", "https://api.test/tell", "https://api.test/tell"},
+		{"", "https://elsewhere.test/jobs/1", ""},
+		{"", "//elsewhere.test/jobs/1", ""},
+		{"", "https://api.test:8443/jobs/1", ""},
+		{"", "http://api.test/jobs/1", ""},
+		{"", "https://user@api.test/jobs/1", ""},
+		{"", "https://api.test/jobs/1?sig=<secret>", ""},
+		{"", "<secret>", ""},
+		{"", "", ""},
+		{"", "ftp://api.test/jobs/1", ""},
+		{"", "https:jobs/1", ""},
+		{"", "https://api.test/jobs/\x00", ""},
+		{"", "https://api.test/change/1", ""},
+		{"", "https://api.test/CHANGE/1/", ""},
+		{"", "https://api.test/never", ""},
+		{"https://a.shops.test", "https://a.shops.test/jobs/1", "https://a.shops.test/jobs/1"},
+		{"https://a.shops.test", "https://b.shops.test/jobs/1", ""},
+		{"", "https://b.shops.test/jobs/1", ""},
+	} {
+		base := c.base
+		if base == "" {
+			base = "https://api.test"
+		}
+		env := Env{Request: request(t, "POST "+base+"/things/x", `{"name":"n"}`), Mutation: sample()}
+		accepted := answered(http.StatusAccepted, "")
+		if c.given != "" {
+			accepted.Header.Set("Operation-Location", c.given)
+		}
+		ask, err := op.Watch.Ask(env, accepted)
+		if c.want == "" {
+			if err == nil {
+				t.Errorf("%q: asks %s%s", c.given, ask.Authority, ask.Target)
+			}
+			if err != nil && c.given != "" && strings.Contains(err.Error(), c.given) {
+				t.Errorf("%q is told: %v", c.given, err)
+			}
+			continue
+		}
+		if err != nil || ask.Scheme+"://"+ask.Authority+ask.Target != c.want || ask.Method != http.MethodGet || strings.Contains(ask.Shown, "jobs") {
+			t.Errorf("%q: asks %+v, %v", c.given, ask, err)
+		}
+	}
+}
+
+func TestWhatOnlyAcceptsIsFollowed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		get    string
+		status int
+		header string
+		body   string
+		want   bool
+	}{
+		{"/jobs", 202, "", "{}", true},
+		{"/jobs", 201, "/jobs/1", "{}", false},
+		{"{response.header['location']}", 202, "", "{}", true},
+		{"{response.header['location']}", 201, "/jobs/1", "{}", true},
+		{"{response.header['location']}", 201, "https://elsewhere.test/", "{}", true}, // A person is asked about it.
+		{"{response.header['location']}", 201, "", "{}", false},
+		{"{response.header[?'location']}", 201, "", "{}", false},
+		{"{response.header['location']}", 200, "/jobs/1", "{}", false},
+		{"{response.json.status_url}", 201, "", `{"status_url":"/jobs/1"}`, true},
+		{"{response.json.status_url}", 201, "", `{"id":1}`, false},
+		{"{response.json.status_url}", 201, "", `{"status_url":`, true}, // It may be there.
+	} {
+		_, op := operation(t, watching(`{get: "`+c.get+`", max: 1h, until: response.json.done}`))
+		resp := answered(c.status, c.body)
+		if c.header != "" {
+			resp.Header.Set("Location", c.header)
+		}
+		env := Env{Request: request(t, "POST https://api.test/things/x", `{"name":"n"}`), Mutation: sample()}
+		if got := op.Watch.Follows(env, resp); got != c.want {
+			t.Errorf("%s, %d, %q, %s: %t", c.get, c.status, c.header, c.body, got)
+		}
+	}
+	if _, op := operation(t, simpleMutation); op.Watch.Follows(Env{}, answered(http.StatusAccepted, "{}")) {
+		t.Error("a rule without watch follows")
+	}
+}
