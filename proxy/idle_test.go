@@ -55,23 +55,23 @@ func TestAnAnswerThatStandsStillIsCut(t *testing.T) {
 	for path, cut := range map[string]bool{"/read": true, "/events": false} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
-			ended := make(chan struct{})
+			ended := make(chan bool, 1)
 			w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 				_, _ = io.WriteString(rw, "some")
 				_ = http.NewResponseController(rw).Flush()
 				select {
 				case <-r.Context().Done():
-					close(ended)
+					ended <- true
 				case <-time.After(200 * time.Millisecond):
 					_, _ = io.WriteString(rw, " more")
-					if !cut {
-						close(ended)
-					}
+					ended <- false
 				}
 			}, func(c *Config) { c.IdleTimeout = 20 * time.Millisecond })
 			w.use(testRules + patient[1:])
 			g := w.open("a").get(path)
-			<-ended
+			if seen := <-ended; seen != cut {
+				t.Errorf("the upstream sees that nobody waits: %t", seen)
+			}
 			if g.body != map[bool]string{true: "some", false: "some more"}[cut] || (g.err != nil) != cut {
 				t.Errorf("got %q, %v", g.body, g.err)
 			}
