@@ -11,6 +11,7 @@ package dispatch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -194,8 +195,12 @@ func (d *Dispatcher) Judge(s *Sending) {
 	if evidence.Head {
 		opinion = d.opinion(s, evidence)
 	}
-	facts := upstream.FactsOf(s.Method, s.Answer, d.Clock.Now())
+	now := d.Clock.Now()
+	facts := upstream.FactsOf(s.Method, s.Answer, now)
 	facts.TooLarge = s.TooLarge
+	if wait := cmp.Or(opinion.Wait, opinion.Until.Sub(now)); wait > 0 {
+		facts.RetryAfter = min(wait, upstream.MaxRetryAfter)
+	}
 	s.Verdict = upstream.Judge(evidence, facts, opinion)
 	s.Verdict.Reason = s.Secrets.Text(s.Verdict.Reason)
 	s.Dispatch = Ended(s.Dispatch, evidence, s.Verdict)

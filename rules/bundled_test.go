@@ -1,10 +1,13 @@
 package rules_test
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"keep-proxy/internal/verdict"
 	"keep-proxy/rules"
 )
 
@@ -52,5 +55,38 @@ func TestABundledRefundRefusesDrift(t *testing.T) {
 	}
 	if op := set.Connector("stripe").Operation("refund.create"); op.Drift != rules.DriftRefuse {
 		t.Errorf("drift: %s", op.Drift)
+	}
+}
+
+// GitHub's rate limits say until when in fields of their own, where they have no Retry-After.
+func TestWhenGitHubWantsToBeAskedAgain(t *testing.T) {
+	t.Parallel()
+	set, findings := rules.Load(bundled(t), nil, rules.Defaults{})
+	if set == nil {
+		t.Fatalf("findings:\n%v", findings)
+	}
+	op := set.Connector("github").Operation("issue.create")
+	req, refusal := rules.Rebuild("POST", "https://api.github.com/repos/octo/hello/issues", http.Header{"Content-Type": {"application/json"}}, []byte(`{"title":"t"}`))
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	usedUp := map[string][]string{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"1767323045"}}
+	for name, c := range map[string]struct {
+		status int
+		header map[string][]string
+		body   string
+		wait   time.Duration
+		until  time.Time
+	}{
+		"a used up limit, 403":           {403, usedUp, `{}`, 0, time.Unix(1767323045, 0)},
+		"a used up limit, 429":           {429, usedUp, `{}`, 0, time.Unix(1767323045, 0)},
+		"one that also says Retry-After": {403, map[string][]string{"X-Ratelimit-Remaining": {"0"}, "Retry-After": {"60"}}, `{}`, 0, time.Time{}},
+		"a secondary one, 403":           {403, nil, `{"message":"You have exceeded a secondary rate limit."}`, time.Minute, time.Time{}},
+		"a secondary one, 429":           {429, nil, `{`, time.Minute, time.Time{}},
+	} {
+		got := op.Judge(req, "", rules.Mutation{}, &rules.Response{Status: c.status, Header: c.header, Body: []byte(c.body), Complete: true})
+		if got.Class != verdict.Transient || got.Wait != c.wait || !got.Until.Equal(c.until) {
+			t.Errorf("%s: %v, wait %v, until %v", name, got.Class, got.Wait, got.Until)
+		}
 	}
 }

@@ -239,7 +239,7 @@ var (
 		Later: []string{"graphql", "aws"},
 	}
 	levelMarker   = level{Name: "marker", Known: []string{"json", "form", "append", "text"}}
-	levelOutcome  = level{Name: "outcome", Known: []string{"when", "then", "class", "otherwise"}}
+	levelOutcome  = level{Name: "outcome", Known: []string{"when", "then", "class", "retry_after", "otherwise"}}
 	levelStrategy = level{Name: "reconcile", Known: []string{"resend", "probe", "exec", "none"}}
 	levelExec     = level{Name: "exec", Known: []string{"command", "timeout", "memory", "output", "tie", "absence_is_proof"}}
 	levelResend   = level{Name: "resend", Known: []string{"natural"}}

@@ -34,10 +34,10 @@ type expr struct {
 	roams  bool
 	roamed []string
 	// mistakes are what compiles and can't be meant. The constants that response.status is compared with are statuses.
-	// With neverBool it is no condition.
-	mistakes  []mistake
-	statuses  []int64
-	neverBool bool
+	// With neverBool it is no condition, with neverTime neither a duration nor a time.
+	mistakes             []mistake
+	statuses             []int64
+	neverBool, neverTime bool
 	// alwaysBool says that it is nothing but true or false.
 	alwaysBool bool
 	// at is where it stands, tree what was parsed.
@@ -198,7 +198,7 @@ func (e *expr) readsAny(roots ...string) bool {
 
 // ReadsAnswerBody reports whether the value can depend on the answer's body.
 func (e *expr) ReadsAnswerBody() bool {
-	return slices.ContainsFunc(e.refs, func(r place) bool {
+	return e != nil && slices.ContainsFunc(e.refs, func(r place) bool {
 		if r.root != "response" {
 			return false
 		}

@@ -48,7 +48,8 @@ func (e *expr) inspect(root ast.Expr, out *cel.Type) {
 			e.misspelt(r)
 		}
 	}
-	e.neverBool = !canBeBool(out) || neverBool(root)
+	e.neverBool = !canBe(out, types.BoolKind) || neverBool(root)
+	e.neverTime = !canBe(out, types.DurationKind, types.TimestampKind)
 	e.alwaysBool = out.Kind() == types.BoolKind
 }
 
@@ -191,17 +192,12 @@ func suffixOf(name string) string {
 	return "['" + name + "']"
 }
 
-// canBeBool reports whether a type may hold true or false.
-func canBeBool(t *cel.Type) bool {
+// canBe reports whether a type may hold a value of these kinds.
+func canBe(t *cel.Type, kinds ...types.Kind) bool {
 	if t.TypeName() == "optional_type" && len(t.Parameters()) == 1 {
-		return canBeBool(t.Parameters()[0])
+		return canBe(t.Parameters()[0], kinds...)
 	}
-	switch t.Kind() {
-	case types.BoolKind, types.DynKind, types.AnyKind, types.TypeParamKind, types.ErrorKind, types.UnknownKind:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains(append(kinds, types.DynKind, types.AnyKind, types.TypeParamKind, types.ErrorKind, types.UnknownKind), t.Kind())
 }
 
 // neverBool knows the members of fixed type, whose type CEL doesn't know.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"cel.dev/cel-go/common/types"
+
 	"keep-proxy/internal/verdict"
 )
 
@@ -29,7 +31,7 @@ func (op *Operation) Judge(req *Request, account string, mu Mutation, resp *Resp
 			return verdict.Opinion{Kind: verdict.OpinionUncertain, Reason: "the condition " + o.when.source + " can't be evaluated" + op.because(err)}
 		}
 		if holds {
-			return verdict.Opinion{Kind: o.kind, Class: o.class, Reason: "the rule's condition holds: " + o.when.source}
+			return o.opinion(s)
 		}
 	}
 	if op.success != nil && resp.Status >= 200 && resp.Status <= 299 {
@@ -42,6 +44,20 @@ func (op *Operation) Judge(req *Request, account string, mu Mutation, resp *Resp
 		}
 	}
 	return op.noneHolds()
+}
+
+// opinion is that of an entry whose condition holds. A retry_after that gives no time says nothing.
+func (o *outcomeRule) opinion(s *scope) verdict.Opinion {
+	out := verdict.Opinion{Kind: o.kind, Class: o.class, Reason: "the rule's condition holds: " + o.when.source}
+	if o.retryAfter != nil {
+		switch v, _, _ := o.retryAfter.prog.Eval(s); v := v.(type) {
+		case types.Duration:
+			out.Wait = v.Duration
+		case types.Timestamp:
+			out.Until = v.Time
+		}
+	}
+	return out
 }
 
 // noneHolds is the opinion of a rule no condition of which says anything.
@@ -61,11 +77,11 @@ func (op *Operation) because(err error) string {
 	return ": " + printable(err.Error())
 }
 
-// JudgesBody reports whether the verdict can depend on the answer's body. The rule has a success condition, follows a
+// JudgesBody reports whether the opinion can depend on the answer's body. The rule has a success condition, follows a
 // 202, or has an outcome that reads the body.
 func (op *Operation) JudgesBody() bool {
 	return op.success != nil || op.Watch != nil ||
-		slices.ContainsFunc(op.outcome, func(o *outcomeRule) bool { return o.when.ReadsAnswerBody() })
+		slices.ContainsFunc(op.outcome, func(o *outcomeRule) bool { return o.when.ReadsAnswerBody() || o.retryAfter.ReadsAnswerBody() })
 }
 
 // BodyDecides reports whether the verdict can depend on an answer's body, or on whether that is whole. Only the head is

@@ -262,7 +262,7 @@ func (d *decoder) outcome(m fields, op *Operation) {
 		d.Fail("missing", m, "an outcome needs when and then", "write {when: CONDITION, then: applied|failed|uncertain}")
 		return
 	}
-	o := &outcomeRule{when: d.condition(m.At("when"), inAnswer), kind: verdict.OpinionUncertain}
+	o := &outcomeRule{when: d.condition(m.At("when"), inAnswer), kind: verdict.OpinionUncertain, retryAfter: d.expr(m.At("retry_after"), inAnswer)}
 	then := word(d, m.At("then"), "", "applied", "failed", "uncertain")
 	for _, kind := range []verdict.OpinionKind{verdict.OpinionApplied, verdict.OpinionFailed} {
 		if kind.String() == then {
@@ -274,6 +274,8 @@ func (d *decoder) outcome(m fields, op *Operation) {
 	switch {
 	case o.kind == verdict.OpinionFailed && !class.Given():
 		d.Fail("missing", class, "a failure needs its class", "add class: transient, permission, precondition or logic")
+	case o.retryAfter != nil && (o.kind == verdict.OpinionApplied || o.retryAfter.neverTime):
+		d.Fail("value", m.At("retry_after"), "what didn't take effect has a duration or a time here", "write duration(TEXT) or timestamp(TEXT or SECONDS)")
 	case o.kind != verdict.OpinionFailed && class.Given():
 		d.Fail("value", class, "only a failure has a class", "leave it out, or write then: failed")
 	}

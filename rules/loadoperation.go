@@ -20,9 +20,10 @@ type matcher struct {
 
 // outcomeRule is one entry of an outcome list.
 type outcomeRule struct {
-	when  *expr
-	kind  verdict.OpinionKind
-	class verdict.Class
+	when       *expr
+	kind       verdict.OpinionKind
+	class      verdict.Class
+	retryAfter *expr // how long the API asks to wait, or until when; nil for what its Retry-After says
 }
 
 // marker is where and how a mutation leaves its mark in what is sent.
@@ -217,7 +218,7 @@ func (op *Operation) exprs() []*expr {
 		out = append(out, e.expr)
 	}
 	for _, o := range op.outcome {
-		out = append(out, o.when)
+		out = append(out, o.when, o.retryAfter)
 	}
 	out = slices.Concat(out, op.describe.exprs(), op.manualCheck.exprs(), op.onSkip.exprs(), op.onNoResult.exprs(),
 		op.Watch.exprs(), op.Send.exprs(), op.Undo.exprs())

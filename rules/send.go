@@ -208,7 +208,7 @@ func (u *Undo) exprs() []*expr {
 	}
 	out := u.ask.exprs()
 	for _, o := range u.Operation.outcome {
-		out = append(out, o.when)
+		out = append(out, o.when, o.retryAfter)
 	}
 	for _, s := range u.Operation.Strategies {
 		if s.Probe != nil {

@@ -38,9 +38,9 @@ func isGRPC(h http.Header) bool {
 	return media == "application/grpc" || strings.HasPrefix(media, "application/grpc+") || strings.HasPrefix(media, "application/grpc-web")
 }
 
-// maxRetryAfter bounds what is believed of a Retry-After, so that a typing error
+// MaxRetryAfter bounds what is believed of a Retry-After, so that a typing error
 // upstream does not stop work for years.
-const maxRetryAfter = 24 * time.Hour
+const MaxRetryAfter = 24 * time.Hour
 
 // RetryAfter returns how long from now the Retry-After field asks to wait (RFC 9110 §10.2.3), at
 // most 24 hours. It is 0 if there is no field, if it can't be read, or if its date has passed. A
@@ -51,7 +51,7 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 		return 0
 	}
 	if seconds, err := strconv.ParseUint(v, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
+		return time.Duration(min(seconds, uint64(MaxRetryAfter/time.Second))) * time.Second
 	}
 	until, err := http.ParseTime(v)
 	if err != nil {
@@ -60,7 +60,7 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = date
 	}
-	return min(max(until.Sub(now), 0), maxRetryAfter)
+	return min(max(until.Sub(now), 0), MaxRetryAfter)
 }
 
 // ClockDiff is the measured difference between an upstream's wall clock and ours.

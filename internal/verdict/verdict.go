@@ -5,6 +5,8 @@
 // It does nothing that can fail. The zero Class is no class of a failure.
 package verdict
 
+import "time"
+
 // Class says why a mutation failed or a run ended, and so who can act on it.
 type Class string
 
@@ -31,6 +33,8 @@ type Opinion struct {
 	Class Class
 	// Reason says which condition decided, in words for a person.
 	Reason string
+	Wait   time.Duration // how long the API asks to wait
+	Until  time.Time     // until when it asks to
 }
 
 // OpinionKind is what a rule says. An unknown one is judged uncertain.
