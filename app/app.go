@@ -203,9 +203,10 @@ func (a *App) openLedger(ctx context.Context) error {
 	a.store = store
 	a.removeCopies()
 	a.ledger = ledger.New(store, ledger.Config{
-		RetryGrace: orNone(a.config.Runs.RetryGrace), RetryGraceTries: orNone(a.config.Runs.RetryGraceTries),
-		Reconcile: ledger.ReconcileLimits{MaxAttempts: a.config.Reconcile.MaxAttempts, MaxAge: a.config.Reconcile.MaxAge},
-		Now:       a.now, Wall: a.clock.Now, NewID: NewID,
+		RetryGrace: orNone(a.config.Runs.RetryGrace), RetryGraceMax: a.config.Runs.RetryGraceMax,
+		RetryGraceTries: orNone(a.config.Runs.RetryGraceTries),
+		Reconcile:       ledger.ReconcileLimits{MaxAttempts: a.config.Reconcile.MaxAttempts, MaxAge: a.config.Reconcile.MaxAge},
+		Now:             a.now, Wall: a.clock.Now, NewID: NewID,
 	})
 	if err := a.markGaps(ctx); err != nil {
 		return err

@@ -98,6 +98,7 @@ func checkReconcile(r *report, c *Reconcile) {
 func checkRuns(r *report, c *Runs) {
 	between(r, "runs.ttl", c.TTL, time.Second, year)
 	between(r, "runs.retry_grace", c.RetryGrace, 0, time.Hour)
+	between(r, "runs.retry_grace_max", c.RetryGraceMax, time.Second, 24*time.Hour)
 	between(r, "runs.retry_grace_tries", c.RetryGraceTries, 0, 1000)
 }
 

@@ -378,6 +378,8 @@ type Runs struct {
 	// RetryGrace is how long a failing run may repeat its failed mutation. 0 to
 	// 1h, 0 for not at all. Default 60s.
 	RetryGrace time.Duration `key:"retry_grace"`
+	// RetryGraceMax bounds RetryGrace together with what an answer asks to wait. 1s to 24h. Default 10m.
+	RetryGraceMax time.Duration `key:"retry_grace_max"`
 	// RetryGraceTries is how often it may. 0 to 1000. Default 5.
 	RetryGraceTries int `key:"retry_grace_tries"`
 }
@@ -426,7 +428,7 @@ func Default() Config {
 			AbsentConfirmations: 2,
 			AbsentSpacing:       10 * time.Second,
 		},
-		Runs:           Runs{TTL: time.Hour, RetryGrace: time.Minute, RetryGraceTries: 5},
+		Runs:           Runs{TTL: time.Hour, RetryGrace: time.Minute, RetryGraceMax: 10 * time.Minute, RetryGraceTries: 5},
 		VerifyOnReplay: VerifyOff,
 		Notify:         Notify{StandingAfter: 2 * time.Minute},
 		Log:            Log{Level: LevelInfo, Format: FormatAuto},

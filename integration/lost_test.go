@@ -224,7 +224,7 @@ func TestTooManyRequestsLeavesTheRunItsGrace(t *testing.T) {
 	if m := w.mutation("a"); m.Class != "transient" || m.RetryAfter.IsZero() {
 		t.Errorf("class %s, retry after %v", m.Class, m.RetryAfter)
 	}
-	run.transfer(w.probed, "R-2").wantRefusal("run-aborted", 424, "only the same request")
+	run.transfer(w.probed, "R-2").wantRefusal("run-failing", 503, "only the same request")
 	if got := run.read(w.probed).status; got != http.StatusOK {
 		t.Errorf("a read in the grace: %d", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"keep-proxy/internal/verdict"
 )
@@ -16,7 +17,7 @@ import (
 //  2. The item is done or skipped → item-done. It waits for a person → item-attention. It has another attempt →
 //     attempt.
 //  3. The run makes no mutation → read-only-run. It has made its only one → one-mutation. It is failing, and this
-//     isn't the payload that failed → run-aborted.
+//     isn't what failed → run-failing, which may wait.
 //  4. An unresolved mutation stops the scope → blocked. A managed run that won't wait is over.
 //  5. Two records fit → ambiguous-record. None fits, but one may → ambiguous-record. None → drift, or sent. One fits → as docs/semantics.md §2 (repeats)
 //     and §7 (replays) say.
@@ -134,7 +135,7 @@ func (c *claiming) checkRun() (*Claimed, error) {
 		return nil, nil
 	}
 	ended := false
-	if c.overdue(c.run) || c.run.State == RunFailing && c.graceOver(c.run) {
+	if c.overdue(c.run) {
 		if err := c.expire(c.run); err != nil {
 			return nil, err
 		}
@@ -202,14 +203,14 @@ func (c *claiming) checkAllowance() (*Claimed, error) {
 	default:
 		return c.endByLogic(refused("read-only-run", "This run may read only."))
 	}
-	if r.State != RunFailing || r.FailingKey == nil {
+	if AdmitMutation(r, c.q.Key, c.q.Record.PayloadDigest) {
 		return nil, nil
 	}
-	if *r.FailingKey != c.q.Key || r.FailingDigest != c.q.Record.PayloadDigest {
-		return refused("run-aborted", "Mutation %s failed (%s): %s. Until it succeeds only the same request may be made again.",
-			r.FailingKey.ID(), r.Class, r.Reason), nil
-	}
-	return nil, nil
+	out := refused("run-failing", "Mutation %s failed for the moment (%s): %s. Until it succeeds only the same request may be made again.",
+		r.FailingKey.ID(), r.Class, r.Reason)
+	all, _ := r.failing(c.q.Key) // By then each of them may have been tried again.
+	out.Wait = max(0, all[len(all)-1].FailingUntil.Sub(c.now.Wall)-c.config.RetryGrace) + time.Second
+	return out, nil
 }
 
 // checkScope is the gate.

@@ -83,7 +83,7 @@ func (r *Run) Clone() *Run {
 	}
 	c := *r
 	c.Labels = maps.Clone(r.Labels)
-	c.Only, c.FailingKey = copied(r.Only), copied(r.FailingKey)
+	c.Only, c.FailingMore = copied(r.Only), slices.Clone(r.FailingMore)
 	c.Steady, c.Refused, c.Tolerate = slices.Clone(r.Steady), slices.Clone(r.Refused), slices.Clone(r.Tolerate)
 	return &c
 }

@@ -100,10 +100,12 @@ type Claimed struct {
 	Decision Decision
 	// Problem names the refusal as the problem types do: "run-aborted", "one-mutation",
 	// "read-only-run", "item-done", "skipped", "attempt", "no-result", "blocked",
-	// "payload-mismatch", "repeated", "item-attention", "drift", "ambiguous-record".
+	// "payload-mismatch", "repeated", "item-attention", "drift", "ambiguous-record", "run-failing".
 	Problem string
 	// Detail says why, in a sentence for the script's author.
 	Detail string
+	// Wait is when asking again makes sense ("run-failing" only). AdmitMutation tells sooner.
+	Wait time.Duration
 	// Again says that what is in flight has another payload (DecideJoin only): claim again after it.
 	Again bool
 	// Mutation is the record after the claim; nil if there is none.

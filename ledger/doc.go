@@ -5,7 +5,7 @@
 // mutation is known by its keys: MutationKey, VendorKey, Marker. The commands that change records are methods of
 // Ledger: Claim, EndDispatch, Observe, Resolve, OpenRun, Recover and so on.
 //
-// What decides is pure and can be asked without a store: Next, Admit, Settled,
+// What decides is pure and can be asked without a store: Next, Admit, AdmitMutation, Settled,
 // Deniable, ResendOpen, NaturalOpen, RedispatchOpen, WindowOpen and OpenActions.
 //
 // A command is a pure function over a Tx, the view of one storage transaction.

@@ -265,7 +265,7 @@ func (c *command) afterMove(m *Mutation, runID string, passedOn, unauthorized bo
 		if err != nil || r == nil || r.State.Ended() || passedOn {
 			return r, err
 		}
-		return r, c.fail(r, failure{m.Key, m.PayloadDigest, m.Class, m.Reason, unauthorized})
+		return r, c.fail(r, Failure{m.Key, m.PayloadDigest, m.Class, m.Reason, unauthorized, m.RetryAfter})
 	case NeedsReconcile, Indeterminate:
 		if m.Watching {
 			// The script has the answer that the API gave it; it may go on.

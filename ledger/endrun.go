@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"keep-proxy/internal/verdict"
@@ -21,14 +22,14 @@ type ending struct {
 	failed bool
 }
 
-// end ends a run that goes on. In its grace it ends by a definite failure, of which a person is asked.
-func (c *command) end(r *Run, e ending) error { return c.endBy(r, e, r.FailingKey) }
+// end ends a run that goes on. In a grace it ends by a definite failure, of which a person is asked.
+func (c *command) end(r *Run, e ending) error { return c.endBy(r, e, nil) }
 
 // endBy is end by a definite failure of the mutation of this key, nil for none.
 func (c *command) endBy(r *Run, e ending, key *Key) error {
 	graced := e.state == RunAborted && r.State == RunFailing
 	if graced {
-		if err := c.escalateGrace(r); err != nil {
+		if err := c.endGraces(r, key); err != nil {
 			return err
 		}
 	}
@@ -89,68 +90,93 @@ func (c *command) refuse(r *Run, why, cause string) error {
 
 // FailRun lets a run meet the failure of another run's dispatch that it joined, as its on_failure says. A run
 // that has ended is returned as it is.
-func (l *Ledger) FailRun(
-	ctx context.Context, id string, key Key, digest string, class verdict.Class, reason string, unauthorized bool,
-) (*Run, error) {
-	return l.onRun(ctx, id, func(c *command, r *Run) error {
-		return c.fail(r, failure{key, digest, class, reason, unauthorized})
-	})
+func (l *Ledger) FailRun(ctx context.Context, id string, f Failure) (*Run, error) {
+	return l.onRun(ctx, id, func(c *command, r *Run) error { return c.fail(r, f) })
 }
 
-// failure is a definite failure of one mutation, as a run meets it.
-type failure struct {
-	key          Key
-	digest       string
-	class        verdict.Class
-	reason       string
-	unauthorized bool
+// Failure is a definite failure of one mutation, as a run meets it.
+type Failure struct {
+	Key          Key
+	Digest       string // of the payload that the run wants sent
+	Class        verdict.Class
+	Reason       string
+	Unauthorized bool
+	RetryAfter   time.Time // when the API wants to be asked again, if it said so
 }
+
+// mostFailing is by how many mutations a run may fail at once. Beyond them a retry waits as any other mutation does.
+const mostFailing = 64
 
 // fail makes r meet a definite failure:
 //
 //  1. With on_failure return the script is told, and the run goes on.
-//  2. After a transient failure or a 401 the run is failing, for a grace that nothing extends.
-//  3. Any other failure, or one after the grace, aborts the run and fails the item.
-func (c *command) fail(r *Run, f failure) error {
+//  2. A failure that is neither transient nor a 401, or comes when the grace is over, aborts the run and fails the item.
+//     So does one whose RetryAfter leaves no time for a try.
+//  3. Any other leaves the run failing by this mutation too. Its grace lasts RetryGrace, or as long beyond RetryAfter.
+func (c *command) fail(r *Run, f Failure) error {
 	if r.OnFailure == FailureReturn {
 		return nil
 	}
-	if f.class != verdict.Transient && !f.unauthorized || r.State == RunFailing && c.graceOver(r) {
-		return c.endBy(r, ending{RunAborted, f.class, f.reason, f.key.ID(), ActorProxy, true}, &f.key)
+	all, i := r.failing(f.Key)
+	if i < 0 {
+		i, all = len(all), append(all, Failing{FailingKey: f.Key, FailingDigest: f.Digest,
+			FailingUntil: c.now.Wall.Add(c.config.RetryGrace), FailingLimit: c.now.Wall.Add(c.config.RetryGraceMax)})
 	}
-	r.Class, r.Reason, r.Cause = f.class, f.reason, f.key.ID()
-	if r.State != RunFailing {
-		r.State, r.FailingTries = RunFailing, 0
-		r.FailingUntil = c.now.Wall.Add(c.config.RetryGrace)
-		r.FailingKey, r.FailingDigest = &f.key, f.digest
+	g := &all[i]
+	late := !f.RetryAfter.IsZero() && g.FailingLimit.Sub(f.RetryAfter) < time.Second
+	if late {
+		f.Reason += "; it asks to wait until " + f.RetryAfter.UTC().Format(time.RFC3339) + ", longer than runs.retry_grace_max"
 	}
+	if late || f.Class != verdict.Transient && !f.Unauthorized || over(c.now, g.FailingUntil) || g.FailingTries >= c.config.RetryGraceTries {
+		return c.endBy(r, ending{RunAborted, f.Class, f.Reason, f.Key.ID(), ActorProxy, true}, &f.Key)
+	}
+	if i >= mostFailing {
+		return nil
+	}
+	g.FailingClass, g.FailingReason = f.Class, f.Reason
+	until := f.RetryAfter.Add(c.config.RetryGrace)
+	if until = until.Add(min(0, g.FailingLimit.Sub(until))); until.After(g.FailingUntil) {
+		g.FailingUntil = until
+	}
+	r.failBy(all)
 	return c.putRun(r)
 }
 
-// graceOver reports whether a failing run may not try again.
-func (c *command) graceOver(r *Run) bool {
-	return over(c.now, r.FailingUntil) || r.FailingTries >= c.config.RetryGraceTries
+// failing lists by what a failing run fails, the grace that ends first before the others. The key's place in it is i, -1 for none.
+func (r *Run) failing(key Key) (all []Failing, i int) {
+	if r.State == RunFailing && r.FailingKey != (Key{}) {
+		all = append([]Failing{r.Failing}, r.FailingMore...)
+		all[0].FailingClass, all[0].FailingReason = r.Class, r.Reason
+	}
+	return all, slices.IndexFunc(all, func(f Failing) bool { return f.FailingKey == key })
+}
+
+// failBy makes r failing by all of these, which are its own from now on. Without any the run goes on.
+func (r *Run) failBy(all []Failing) {
+	if len(all) == 0 {
+		r.State, r.Class, r.Reason, r.Cause, r.Failing, r.FailingMore = RunRunning, "", "", "", Failing{}, nil
+		return
+	}
+	slices.SortStableFunc(all, func(a, b Failing) int { return a.FailingUntil.Compare(b.FailingUntil) })
+	r.Failing, r.FailingMore = all[0], all[1:]
+	r.State, r.Class, r.Reason, r.Cause = RunFailing, r.FailingClass, r.FailingReason, r.FailingKey.ID()
 }
 
 // mayRetry reports whether the run is failing and may try this mutation again.
 func (r *Run) mayRetry(key Key) bool {
-	return r.State == RunFailing && r.FailingKey != nil && *r.FailingKey == key
+	_, i := r.failing(key)
+	return i >= 0
 }
 
-// succeed makes a failing run go on after the same mutation succeeded.
+// succeed takes a mutation out of those by which its run is failing.
 func (c *command) succeed(runID string, key Key) (*Run, error) {
 	r, err := c.runOf(runID)
 	if err != nil || r == nil || !r.mayRetry(key) {
 		return r, err
 	}
-	restore(r)
+	all, i := r.failing(key)
+	r.failBy(slices.Delete(all, i, i+1))
 	return r, c.putRun(r)
-}
-
-// restore takes a run out of its grace.
-func restore(r *Run) {
-	r.State, r.Class, r.Reason, r.Cause = RunRunning, "", "", ""
-	r.FailingKey, r.FailingDigest, r.FailingUntil, r.FailingTries = nil, "", time.Time{}, 0
 }
 
 // pause ends the run that caused an unknown outcome, whatever its block scope.
@@ -196,20 +222,26 @@ func (c *command) expire(r *Run) error {
 	return c.end(r, ending{RunAborted, verdict.Transient, "the run's time limit is over", r.Cause, ActorProxy, false})
 }
 
-// escalateGrace asks a person about the failure that the grace didn't heal.
-func (c *command) escalateGrace(r *Run) error {
-	if r.FailingKey == nil {
-		return nil
+// endGraces asks a person about each failure that no grace healed. In a run of many items the item of each fails; that
+// of key is left to endBy.
+func (c *command) endGraces(r *Run, key *Key) error {
+	all, _ := r.failing(Key{})
+	for _, g := range all {
+		m, err := found(c.Mutation(g.FailingKey))
+		if err == nil && m != nil {
+			before, mv := m.Escalation, c.at(ActorProxy, g.FailingReason)
+			if m.escalateFailure(mv); m.Escalation != before {
+				err = c.store(m, m.State, "escalated", mv, "", "")
+			}
+		}
+		if err == nil && r.Many() && (key == nil || *key != g.FailingKey) {
+			err = c.failItemOf(r, ending{failed: true, reason: g.FailingReason}, &g.FailingKey)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	m, err := found(c.Mutation(*r.FailingKey))
-	if err != nil || m == nil {
-		return err
-	}
-	before, mv := m.Escalation, c.at(ActorProxy, r.Reason)
-	if m.escalateFailure(mv); m.Escalation == before {
-		return nil
-	}
-	return c.store(m, m.State, "escalated", mv, "", "")
+	return nil
 }
 
 // ExpireRuns ends the runs whose time limit or grace is over. It goes on with those whose finishing was interrupted.

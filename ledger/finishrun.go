@@ -69,7 +69,7 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	switch {
 	case r.State == RunFinished && outcome == OutcomeDone:
 		return nil
-	case r.State == RunAborted && outcome == OutcomeFailed && (r.Reason == FinishedAsFailed || r.FailingKey != nil || r.lacks()):
+	case r.State == RunAborted && outcome == OutcomeFailed && (r.Reason == FinishedAsFailed || r.FailingKey != (Key{}) || r.lacks()):
 		return nil
 	case r.State.Ended() && outcome == OutcomeDone:
 		return unfinished(r)

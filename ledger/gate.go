@@ -1,6 +1,9 @@
 package ledger
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // Admission is the gate's answer to one request. The zero value refuses.
 type Admission struct {
@@ -63,6 +66,13 @@ func admitScope(workflow, item string, blockers []Blocker) Admission {
 		}
 	}
 	return a
+}
+
+// AdmitMutation decides about one mutation of a run that Admit lets pass. A run that isn't failing admits each. A failing
+// run admits what failed, with the payload that failed. Everything else waits.
+func AdmitMutation(run *Run, key Key, digest string) bool {
+	failing, _ := run.failing(key)
+	return len(failing) == 0 || slices.ContainsFunc(failing, func(f Failing) bool { return f.FailingKey == key && f.FailingDigest == digest })
 }
 
 // Gate answers for a request of the run, from memory unless the run is over.

@@ -54,6 +54,33 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+func TestAdmitMutation(t *testing.T) {
+	t.Parallel()
+	failing := Run{State: RunFailing, Failing: Failing{FailingKey: Key{1}, FailingDigest: "x"}, FailingMore: []Failing{{FailingKey: Key{2}, FailingDigest: "y"}}}
+	over, running := failing, failing
+	over.State, running.State = RunAborted, RunRunning
+	for name, c := range map[string]struct {
+		run    Run
+		key    Key
+		digest string
+		admits bool
+	}{
+		"any of a run that isn't failing": {running, Key{3}, "", true},
+		"the first that failed":           {failing, Key{1}, "x", true},
+		"another that failed":             {failing, Key{2}, "y", true},
+		"it with another payload":         {failing, Key{2}, "x", false},
+		"it without a payload":            {failing, Key{1}, "", false},
+		"any other":                       {failing, Key{3}, "x", false},
+		"none":                            {failing, Key{}, "", false},
+		// Admit refuses that.
+		"of a run that is over": {over, Key{3}, "", true},
+	} {
+		if got := AdmitMutation(&c.run, c.key, c.digest); got != c.admits {
+			t.Errorf("%s: admitted %v", name, got)
+		}
+	}
+}
+
 // alone knows one run, or fails.
 type alone struct {
 	Standings

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ func TestTheGrace(t *testing.T) {
 		t.Parallel()
 		w, r := failing(t)
 		w.finish("a", w.send(r, "a"), ledger.VerdictApplied)
-		if run := w.stands(r, ledger.RunRunning, ""); run.FailingKey != nil || run.FailingTries != 0 || !run.FailingUntil.IsZero() {
+		if run := w.stands(r, ledger.RunRunning, ""); !reflect.ValueOf(run.Failing).IsZero() {
 			t.Errorf("the grace left %+v", run)
 		}
 		w.escalated("a", "")
@@ -70,8 +71,8 @@ func TestTheGrace(t *testing.T) {
 		w.finish("a", a, ledger.VerdictFailed)
 		w.finish("b", b, ledger.VerdictApplied)
 		w.stands(r, ledger.RunFailing, verdict.Transient)
-		if out := w.claim(r, "c"); out.Problem != "run-aborted" {
-			t.Errorf("a new mutation after that: %q %q", out.Decision, out.Problem)
+		if out := w.claim(r, "c"); out.Problem != "run-failing" || out.Wait != time.Second {
+			t.Errorf("a new mutation after that: %q %q, after %v", out.Decision, out.Problem, out.Wait)
 		}
 	})
 	t.Run("only the same key and payload may claim", func(t *testing.T) {
@@ -80,7 +81,7 @@ func TestTheGrace(t *testing.T) {
 		for name, out := range map[string]ledger.Claimed{
 			"another mutation": w.claim(r, "b"), "another payload": w.claim(r, "a", payload("other")),
 		} {
-			if out.Problem != "run-aborted" || out.RunRefused || !strings.Contains(out.Detail, "because of a test") {
+			if out.Problem != "run-failing" || out.RunRefused || !strings.Contains(out.Detail, "because of a test") {
 				t.Errorf("%s: %q (%s), run refused %v", name, out.Problem, out.Detail, out.RunRefused)
 			}
 		}
@@ -112,25 +113,6 @@ func TestTheGrace(t *testing.T) {
 		if i := w.item("i"); i.State != ledger.ItemFailed {
 			t.Errorf("the item is %s", i.State)
 		}
-	})
-	t.Run("it is no other mutation's, about which a person is asked at once", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		r := w.open()
-		a, b, c := w.send(r, "a"), w.send(r, "b"), w.send(r, "c")
-		w.finish("a", a, ledger.VerdictFailed)
-		w.finish("b", b, ledger.VerdictFailed, unauthorized)
-		w.stands(r, ledger.RunFailing, verdict.Permission)
-		w.escalated("b", ledger.EscalationPermission)
-		w.finish("c", c, ledger.VerdictFailed)
-		w.finish("a", w.send(r, "a"), ledger.VerdictApplied)
-		w.stands(r, ledger.RunRunning, "")
-		for _, name := range []string{"a", "c"} {
-			w.escalated(name, "")
-		}
-		// A success settles it.
-		w.finish("b", w.send(r, "b"), ledger.VerdictApplied)
-		w.escalated("b", "")
 	})
 	t.Run("60 seconds, then it is over, without a claim", func(t *testing.T) {
 		t.Parallel()

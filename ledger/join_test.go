@@ -40,7 +40,7 @@ func TestJoin(t *testing.T) {
 		{"by a run that is failing on another", nil, func(w *world, r *ledger.Run) {
 			applied(w, r)
 			w.finish("b", w.send(r, "b"), ledger.VerdictFailed)
-		}, ledger.DecideRefused, "run-aborted"},
+		}, ledger.DecideRefused, "run-failing"},
 		{"by a run that is over", nil, func(w *world, r *ledger.Run) {
 			applied(w, r)
 			_, err := w.EndRun(w.t.Context(), r.ID, verdict.Transient, "enough", "ada")

@@ -21,8 +21,10 @@ type Ledger struct {
 
 // Config holds what commands need beyond their arguments.
 type Config struct {
-	// RetryGrace is how long a run stays failing (default 60 s; negative for not at all).
+	// RetryGrace is how long a run stays failing, beyond what the answer asks to wait (default 60 s; negative for not at all).
 	RetryGrace time.Duration
+	// RetryGraceMax bounds both together where the answer asks to wait (default 10 min).
+	RetryGraceMax time.Duration
 	// RetryGraceTries is how often the same mutation may be tried in it (default 5; negative: never).
 	RetryGraceTries int
 	// Reconcile bounds the runner's work on one record.
@@ -52,6 +54,7 @@ func New(s Store, c Config) *Ledger {
 		c.Wall = func() time.Time { return c.Now().Wall }
 	}
 	c.RetryGrace, c.RetryGraceTries = cmp.Or(c.RetryGrace, 60*time.Second), cmp.Or(c.RetryGraceTries, 5)
+	c.RetryGraceMax = cmp.Or(c.RetryGraceMax, 10*time.Minute)
 	c.Reconcile.MaxAttempts, c.Reconcile.MaxAge = cmp.Or(c.Reconcile.MaxAttempts, 8), cmp.Or(c.Reconcile.MaxAge, 24*time.Hour)
 	return &Ledger{Store: s, Standings: newStanding(s, c.Wall), config: c}
 }

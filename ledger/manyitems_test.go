@@ -258,7 +258,7 @@ func TestAnItemIsFailedByAMutationOfAnEarlierRun(t *testing.T) {
 			w.finish("a", d, ledger.VerdictFailed, class(verdict.Logic))
 			_, err = w.Join(w.t.Context(), w.claimOf(r, "a", of("x")))
 			w.ok(err)
-			_, err = w.FailRun(w.t.Context(), r.ID, key("a"), "payload", verdict.Logic, "no", false)
+			_, err = w.FailRun(w.t.Context(), r.ID, ledger.Failure{Key: key("a"), Digest: "payload", Class: verdict.Logic, Reason: "no"})
 			w.ok(err)
 		}},
 		{"a stop ends its run in the grace after it", func(w *world, before *ledger.Run) {

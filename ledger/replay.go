@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -370,14 +371,13 @@ func (c *claiming) useRun(sent bool) error {
 		key := c.m.Key
 		r.Only, changed = &key, true
 	}
-	if r.State == RunFailing {
-		changed = changed || sent || c.m.State == Applied
-		if sent {
-			r.FailingTries++
-		}
+	if all, i := r.failing(c.m.Key); i >= 0 && (sent || c.m.State == Applied) {
+		all[i].FailingTries++
 		if c.m.State == Applied {
-			restore(r)
+			all = slices.Delete(all, i, i+1)
 		}
+		r.failBy(all)
+		changed = true
 	}
 	if !changed {
 		return nil

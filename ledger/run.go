@@ -14,7 +14,7 @@ type RunState string
 const (
 	// RunRunning: the script may read and mutate.
 	RunRunning RunState = "running"
-	// RunFailing: for a grace after a transient failure or a 401 only the same payload may be claimed.
+	// RunFailing: for a grace after a transient failure or a 401 only what failed may be claimed.
 	RunFailing RunState = "failing"
 	// RunFinished: ended by finish with outcome done.
 	RunFinished RunState = "finished"
@@ -83,11 +83,9 @@ type Run struct {
 	ExpiresAt   time.Time `json:"expires_at,omitzero"`
 	// Only is the single mutation of a run with MutationsOne, once it has one.
 	Only *Key `json:"only,omitempty"`
-	// Failing* describe the grace of RunFailing.
-	FailingKey    *Key      `json:"failing_key,omitempty"`
-	FailingDigest string    `json:"failing_digest,omitempty"`
-	FailingUntil  time.Time `json:"failing_until,omitzero"`
-	FailingTries  int       `json:"failing_tries,omitempty"`
+	// Failing is the mutation whose grace ends first, of those by which a run is RunFailing. FailingMore are the others.
+	Failing
+	FailingMore []Failing `json:"failing_more,omitempty"`
 	// Steady are the operations ("connector/operation") of which the run needs no further look for drift.
 	Steady []string `json:"steady,omitempty"`
 	// Refused are requests that it was refused and that didn't get through since. RefusedMore says that there were more
@@ -103,6 +101,17 @@ type Run struct {
 	Observed int `json:"observed,omitempty"`
 	// Passthrough lets a run with MutationsNone open blind tunnels.
 	Passthrough bool `json:"passthrough,omitempty"`
+}
+
+// Failing is a mutation that failed for the moment, with its grace.
+type Failing struct {
+	FailingKey    Key           `json:"failing_key,omitzero"`
+	FailingDigest string        `json:"failing_digest,omitempty"`
+	FailingUntil  time.Time     `json:"failing_until,omitzero"`
+	FailingTries  int           `json:"failing_tries,omitempty"`
+	FailingLimit  time.Time     `json:"failing_limit,omitzero"` // the latest that FailingUntil may become
+	FailingClass  verdict.Class `json:"failing_class,omitempty"`
+	FailingReason string        `json:"failing_reason,omitempty"`
 }
 
 // ItemState is where a unit of work stands. The zero value is invalid.

@@ -161,15 +161,15 @@ func TestJoinersShareAFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.open()
-	out, err := w.FailRun(t.Context(), r.ID, key("a"), "payload", verdict.Logic, "422", false)
+	out, err := w.FailRun(t.Context(), r.ID, ledger.Failure{Key: key("a"), Digest: "payload", Class: verdict.Logic, Reason: "422"})
 	if err != nil || out.State != ledger.RunAborted || out.Cause != key("a").ID() || out.Reason != "422" {
 		t.Errorf("run %+v, %v", out, err)
 	}
-	again, err := w.FailRun(t.Context(), r.ID, key("b"), "payload", verdict.Permission, "403", false)
+	again, err := w.FailRun(t.Context(), r.ID, ledger.Failure{Key: key("b"), Digest: "payload", Class: verdict.Permission, Reason: "403"})
 	if err != nil || again.Reason != "422" {
 		t.Errorf("failing a run that is over: %+v, %v", again, err)
 	}
-	if _, err := w.FailRun(t.Context(), "nobody's", key("a"), "", verdict.Logic, "", false); !errors.Is(err, ledger.ErrNotFound) {
+	if _, err := w.FailRun(t.Context(), "nobody's", ledger.Failure{Key: key("a"), Class: verdict.Logic}); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("an unknown run: %v", err)
 	}
 }

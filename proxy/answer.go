@@ -38,7 +38,7 @@ type reply struct {
 	// shared says that joiners get the same.
 	shared bool
 	// failure is set for a definite failure, which joiners' runs share.
-	failure *failure
+	failure *ledger.Failure
 	// runRefused says that the ledger ended the run with the refusal.
 	runRefused bool
 	// stops says that joiners' runs are refused as stopped.
@@ -58,11 +58,9 @@ func (s *reply) unnoted() bool {
 	return s.decision == ledger.DecideRepeated || s.decision == ledger.DecideStale || s.decision == ledger.DecideRefused && !s.runRefused
 }
 
-// failure is a definite failure as a run feels it.
-type failure struct {
-	class        verdict.Class
-	reason       string
-	unauthorized bool
+// failureOf is the definite failure of a record.
+func failureOf(m *ledger.Mutation, unauthorized bool) *ledger.Failure {
+	return &ledger.Failure{Key: m.Key, Class: m.Class, Reason: m.Reason, Unauthorized: unauthorized, RetryAfter: m.RetryAfter}
 }
 
 // answered makes the response of x from the work's result. It notes the delivery once the client
@@ -175,8 +173,9 @@ func (p *Proxy) joined(x *exchange, r *http.Request, w *work, call *call) *http.
 		return p.answered(x, r, w, p.decided(ctx, x, w, joined))
 	}
 	if s.failure != nil {
-		_, err := p.ledger.FailRun(ctx, x.caller.run, s.mutation.Key, w.derived.PayloadDigest, s.failure.class, s.failure.reason, s.failure.unauthorized)
-		if err != nil {
+		met := *s.failure
+		met.Digest = w.derived.PayloadDigest
+		if _, err := p.ledger.FailRun(ctx, x.caller.run, met); err != nil {
 			return p.refused(x, r, ledgerRefusal(err))
 		}
 	}

@@ -89,6 +89,10 @@ func (p *Proxy) awaitOther(client context.Context, w *work, c ledger.Claimed, un
 	switch {
 	case c.Decision == ledger.DecideBlocked:
 		return p.await(client, blockersOf(c), until) || p.draining.Load(), false
+	case c.Wait > 0:
+		for again = p.await(client, nil, until); again && p.held(w); again = p.await(client, nil, until) {
+		}
+		return again || p.draining.Load(), false
 	case redispatched(c):
 		again = p.awaitRedispatch(client, c.Mutation.Key)
 	case c.Decision == ledger.DecideJoin:
@@ -98,6 +102,12 @@ func (p *Proxy) awaitOther(client context.Context, w *work, c ledger.Claimed, un
 	}
 	again = again || p.draining.Load()
 	return again, !again && client.Err() != nil
+}
+
+// held reports, from memory, whether a claim still has to wait for another's retry.
+func (p *Proxy) held(w *work) bool {
+	run, _, err := p.ledger.Standing(w.claim.Run)
+	return err == nil && !ledger.AdmitMutation(&run, w.claim.Key, w.claim.Record.PayloadDigest)
 }
 
 // awaitCall waits until the call of another key on the record is answered. The rule was changed between the two, so
@@ -252,13 +262,17 @@ type patience struct {
 }
 
 // await waits for what may lift a stop soon: an inline try that is under way, then
-// the configured hold. It reports whether to ask again.
+// the configured hold. Without blockers it is for another's retry. It reports whether to ask again.
 func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, until *patience) bool {
 	now := p.config.Clock.Mono()
 	if until.since == 0 {
 		until.since = now
 	}
-	if now-until.since >= p.config.Inline+p.config.Hold {
+	limit := p.config.Hold
+	if len(blockers) > 0 {
+		limit += p.config.Inline
+	}
+	if now-until.since >= limit {
 		return false
 	}
 	if p.inline.wait(client, blockers) {
@@ -337,6 +351,7 @@ func (p *Proxy) undispatched(ctx context.Context, x *exchange, w *work, c ledger
 // claimRefusal names a refused claim. The class of an ended run is its own.
 func claimRefusal(c ledger.Claimed) *refusal {
 	f := refuse(problem(c.Problem), unsent(c.Detail))
+	f.retryAfter = c.Wait
 	if _, known := kinds[f.problem]; !known {
 		f.problem = problemInternal
 	}

@@ -82,7 +82,7 @@ func (p *Proxy) outcomeAnswer(s *sending) *reply {
 		p.unknownAnswer(s, out)
 	}
 	if s.Mutation.State == ledger.Failed && !s.passedOn() {
-		out.failure = &failure{class: s.Dispatch.Class, reason: s.Dispatch.Reason, unauthorized: s.Answer.Status == http.StatusUnauthorized}
+		out.failure = failureOf(s.Mutation, s.Answer.Status == http.StatusUnauthorized)
 	}
 	return out
 }
@@ -151,7 +151,7 @@ func (p *Proxy) didNotHappen(s *sending, out *reply) {
 	f := refuse(problemNotSent, detail)
 	f.title, f.class = "It did not take effect", s.Mutation.Class
 	out.refusal = f
-	out.failure = &failure{class: s.Mutation.Class, reason: s.Mutation.Reason}
+	out.failure = failureOf(s.Mutation, false)
 	p.cutStopped() // Its run may have had no try left.
 	p.config.Inliner.Kick()
 }

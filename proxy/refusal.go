@@ -27,6 +27,7 @@ const (
 	problemUnknownOutcome    problem = "unknown-outcome"
 	problemBlocked           problem = "blocked"
 	problemRunAborted        problem = "run-aborted"
+	problemRunFailing        problem = "run-failing"
 	problemMismatch          problem = "payload-mismatch"
 	problemRepeated          problem = "repeated"
 	problemDrift             problem = "drift"
@@ -85,6 +86,7 @@ var kinds = map[problem]kind{
 	problemUnknownOutcome:    {http.StatusFailedDependency, "The outcome of this request is unknown", verdict.Indeterminate, incomplete, false},
 	problemBlocked:           {http.StatusLocked, "Stopped by an unresolved mutation", verdict.Transient, denied, false},
 	problemRunAborted:        {http.StatusFailedDependency, "The run is over", verdict.Transient, denied, false},
+	problemRunFailing:        {http.StatusServiceUnavailable, "The run waits for the retry of what failed", verdict.Transient, denied, true},
 	problemMismatch:          {http.StatusUnprocessableEntity, "Another payload for what was applied", verdict.Logic, denied, false},
 	problemRepeated:          {http.StatusUnprocessableEntity, "A second intent without a subkey", verdict.Logic, denied, false},
 	problemDrift:             {http.StatusUnprocessableEntity, "The run asks for something else than an earlier one did", verdict.Logic, denied, false},

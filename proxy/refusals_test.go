@@ -147,6 +147,11 @@ func refusals(t *testing.T) map[problem]provoked {
 			w.end(r)
 			return r.post("/pay", payX)
 		}, words: "run is over", run: ledger.RunAborted},
+		problemRunFailing: {handler: status(http.StatusTooManyRequests), ask: func(w *world) got {
+			r := w.open("a")
+			r.post("/pay", payX)
+			return r.post("/pay", `{"to":"y"}`)
+		}, words: "failed for the moment", sends: 1, retryAfter: true, run: ledger.RunFailing},
 		problemMismatch: {ask: func(w *world) got {
 			_, g := w.payThen(testRules, `{"to":"x","amount":1}`, `{"to":"x","amount":2}`, "/pay")
 			return g

@@ -166,7 +166,7 @@ func (p *Proxy) unprepared(ctx context.Context, s *sending, problem error) *repl
 		out.refusal.title = "It was not sent"
 		out.refusal.class, out.refusal.retryAfter = d.Class, s.Verdict.RetryAfter
 	}
-	out.failure = &failure{class: d.Class, reason: reason, unauthorized: unauthorized}
+	out.failure = failureOf(s.Mutation, unauthorized)
 	return out
 }
 

@@ -259,6 +259,23 @@ func TestASuccessIsNotReportedForARunThatCannotFinish(t *testing.T) {
 	}
 }
 
+// A run that goes on may have a mutation that failed for the moment, as of those beyond the most that it fails by.
+func TestWhatFailedForTheMomentMaySucceedLater(t *testing.T) {
+	t.Parallel()
+	after := time.Unix(200, 0)
+	for class, retry := range map[string]Retry{"transient": RetryYes, "logic": RetryNo} {
+		api := &fakeAPI{
+			run:       wire.Run{ID: "r1", State: stateRunning},
+			finishErr: &wire.Problem{Type: wire.ProblemPrefix + "run-unfinished", Detail: "mutation m1 is failed"},
+			mutations: []wire.Mutation{{ID: "m1", State: "failed", Class: class, Reason: "busy", RetryAfter: after}},
+		}
+		v := session(api).Finish(t.Context(), 0)
+		if v.Code != CodeAborted || v.Class != class || v.Reason != "busy" || v.Retry != retry || !v.RetryAfter.Equal(after) {
+			t.Errorf("verdict %+v, want %d, %s from %s on", v, CodeAborted, class, after)
+		}
+	}
+}
+
 func TestARunThatWasRefusedEndsByThat(t *testing.T) {
 	t.Parallel()
 	refused := []wire.Refused{{Code: "unmatched", Class: "permission"}}

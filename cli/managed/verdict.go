@@ -93,7 +93,7 @@ func Judge(run *wire.Run, cause *wire.Mutation) Verdict {
 	case run.State == stateAborted || run.State == stateFailing:
 		v.Code = CodeAborted
 	case run.State == stateRunning && cause != nil && !slices.Contains(openStates, cause.State):
-		v.Code = CodeAborted
+		v.Code, v.Class, v.Reason = CodeAborted, cmp.Or(v.Class, cause.Class), cmp.Or(v.Reason, cause.Reason)
 	}
 	if v.Code == CodeUnknown {
 		v.Class = cmp.Or(v.Class, "indeterminate")

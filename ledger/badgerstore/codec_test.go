@@ -191,3 +191,31 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 }
+
+// A run that an earlier version stored failed by one mutation.
+func TestARunThatFailedByOneMutationIsRead(t *testing.T) {
+	t.Parallel()
+	key, until := ledger.Key{1, 2}, ledgertest.Epoch.Add(time.Minute)
+	content := encoded(t, struct {
+		ID            string          `json:"id"`
+		State         ledger.RunState `json:"state"`
+		FailingKey    *ledger.Key     `json:"failing_key,omitempty"`
+		FailingDigest string          `json:"failing_digest,omitempty"`
+		FailingUntil  time.Time       `json:"failing_until,omitzero"`
+		FailingTries  int             `json:"failing_tries,omitempty"`
+	}{"r", ledger.RunFailing, &key, "payload", until, 2})
+	r, err := decodeRun([]byte("k"), content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (ledger.Failing{FailingKey: key, FailingDigest: "payload", FailingUntil: until, FailingTries: 2}); r.Failing != want || len(r.FailingMore) > 0 {
+		t.Errorf("got %+v and %d more", r.Failing, len(r.FailingMore))
+	}
+	if !ledger.AdmitMutation(r, key, "payload") || ledger.AdmitMutation(r, ledger.Key{3}, "payload") {
+		t.Error("something else than that mutation may be tried again")
+	}
+	// One without a grace says nothing of one, so that the earlier version reads it too.
+	if text := encoded(t, ledger.Run{ID: "r", State: ledger.RunRunning}); bytes.Contains(text, []byte("failing")) {
+		t.Errorf("a run that isn't failing holds %q", text)
+	}
+}

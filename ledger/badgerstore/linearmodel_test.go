@@ -98,9 +98,41 @@ type execution struct {
 	Overdue   bool
 	ByHost    bool
 	Only      string
-	Failing   string
-	Payload   string
-	Tries     int
+	// Failing are the mutations by which it fails, without a gap.
+	Failing [mostFailing]retrying
+}
+
+// retrying is a mutation that may be tried again.
+type retrying struct {
+	Key, Payload string
+	Tries        int
+}
+
+// mostFailing is more than an item of these tests has mutations.
+const mostFailing = 16
+
+// failing finds a mutation among those by which the run fails, or else the first free place.
+func (r *execution) failing(key string) *retrying {
+	for i := range r.Failing {
+		if f := &r.Failing[i]; f.Key == key || f.Key == "" {
+			return f
+		}
+	}
+	panic("a run fails by more than the model holds")
+}
+
+// healed takes a mutation out of them.
+func (r *execution) healed(key string) {
+	left := r.Failing
+	r.Failing = [mostFailing]retrying{}
+	for _, f := range left {
+		if f.Key != "" && f.Key != key {
+			*r.failing(f.Key) = f
+		}
+	}
+	if r.State == ledger.RunFailing && r.Failing[0].Key == "" {
+		r.State = ledger.RunRunning
+	}
 }
 
 // delivered is the answer that a run has had.

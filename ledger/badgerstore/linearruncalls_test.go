@@ -58,7 +58,7 @@ func (l *linearized) onRun(q *asked) (answered, error) {
 		if q.is("logic") {
 			class = verdict.Logic
 		}
-		r, err = l.FailRun(ctx, id, l.key(q), q.payload(), class, "another run's sending failed", false)
+		r, err = l.FailRun(ctx, id, ledger.Failure{Key: l.key(q), Digest: q.payload(), Class: class, Reason: "another run's sending failed"})
 	case "heartbeat":
 		ttl := linearTTL
 		if q.is("short") {

@@ -58,7 +58,7 @@ func (w *world) blocked(q *asked) string {
 func (w *world) whoAsks(q *asked) string {
 	r := w.Runs[q.Run]
 	if r != nil {
-		if !r.over() && (r.Overdue || r.State == ledger.RunFailing && r.Tries >= triesOfGrace) {
+		if !r.over() && r.Overdue {
 			w.expires(q.Run)
 		}
 		if r.over() {
@@ -89,8 +89,8 @@ func (w *world) whoAsks(q *asked) string {
 	case r.Mutations == ledger.MutationsNone:
 		w.endsByLogic(q.Run)
 		return "read-only-run"
-	case r.State == ledger.RunFailing && (r.Failing != q.Key || r.Payload != q.payload()):
-		return "run-aborted"
+	case r.State == ledger.RunFailing && (r.failing(q.Key).Key != q.Key || r.failing(q.Key).Payload != q.payload()):
+		return "run-failing"
 	}
 	return ""
 }
@@ -104,16 +104,12 @@ func (w *world) uses(q *asked, sent bool) {
 	if r.Mutations == ledger.MutationsOne && r.Only == "" {
 		r.Only = q.Key
 	}
-	if r.State == ledger.RunFailing && sent {
-		r.Tries++
+	if f := r.failing(q.Key); f.Key == q.Key && sent {
+		f.Tries++
 	}
-	if r.State == ledger.RunFailing && m.State == ledger.Applied {
-		r.restore()
+	if m.State == ledger.Applied {
+		r.healed(q.Key)
 	}
-}
-
-func (r *execution) restore() {
-	r.State, r.Failing, r.Payload, r.Tries = ledger.RunRunning, "", "", 0
 }
 
 // fails is a definite failure, as a run meets it.
@@ -121,16 +117,16 @@ func (w *world) fails(token, key, payload string, class verdict.Class) {
 	r := w.Runs[token]
 	switch {
 	case r == nil || r.over() || r.OnFailure == ledger.FailureReturn:
-	case class != verdict.Transient, r.State == ledger.RunFailing && r.Tries >= triesOfGrace:
+	case class != verdict.Transient, r.failing(key).Tries >= triesOfGrace:
 		w.ends(token, ledger.RunAborted, key, true)
-	case r.State != ledger.RunFailing:
-		r.State, r.Failing, r.Payload, r.Tries = ledger.RunFailing, key, payload, 0
+	case r.failing(key).Key == "":
+		r.State, *r.failing(key) = ledger.RunFailing, retrying{Key: key, Payload: payload}
 	}
 }
 
 func (w *world) succeeds(token, key string) {
-	if r := w.Runs[token]; r != nil && r.State == ledger.RunFailing && r.Failing == key {
-		r.restore()
+	if r := w.Runs[token]; r != nil && r.State == ledger.RunFailing {
+		r.healed(key)
 	}
 }
 
@@ -188,7 +184,7 @@ func (w *world) finishRun(q *asked) answered {
 	switch done := q.is("done"); {
 	case r == nil:
 		return answered{Got: nothing}
-	case r.State == ledger.RunFinished && done, r.State == ledger.RunAborted && !done && (r.ByHost || r.Failing != ""):
+	case r.State == ledger.RunFinished && done, r.State == ledger.RunAborted && !done && (r.ByHost || r.Failing[0].Key != ""):
 		return w.standing(q.Run)
 	case r.over() && !done:
 		return answered{Got: "ended"}
