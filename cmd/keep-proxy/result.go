@@ -2,14 +2,17 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -195,6 +198,28 @@ func tell(say func(string, ...any), v managed.Verdict, itemDone bool) {
 
 // mostTold is how many refused requests are told of.
 const mostTold = 20
+
+// hearRefused says at once what another process' proxy refuses the run, until heard is called. Our own proxy's log says it.
+// A proxy that can't be followed is no reason to stop: what counts is told at the end.
+func hearRefused(ctx context.Context, c *client.Client, run string, say func(string, ...any)) (heard func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	begun, ended, times := make(chan struct{}), make(chan struct{}), 0
+	begin := sync.OnceFunc(func() { close(begun) })
+	go func() {
+		defer close(ended)
+		defer begin()
+		_ = c.Requests(ctx, map[string]string{"run": run, "problem": "any"}, begin, func(q wire.Served) error {
+			if times++; times > mostTold {
+				say("more requests are refused; see the proxy's log, or keep-proxy tail")
+				return io.EOF
+			}
+			say("refused (%s): %s", q.Problem, q.Method+" "+q.Host+q.Path)
+			return nil
+		})
+	}()
+	<-begun
+	return func() { cancel(); <-ended }
+}
 
 // tellRefused says why each request was refused, and which flags accept that.
 func tellRefused(say func(string, ...any), refused []wire.Refused) {

@@ -179,7 +179,10 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		Words: func(err error) string { return strings.Replace(said(cmd, err), "--run ID", "--run "+opened.Run.ID, 1) },
 	}
 	var p *child.Process
-	done := func() {}
+	done, heard := func() {}, func() {}
+	if h.own == nil {
+		heard = hearRefused(signals.ctx, h.Client, opened.Run.ID, say)
+	}
 	// A signal that comes while the command is being started is for the command, too.
 	signals.toChild(func() {
 		if signals.ctx.Err() != nil {
@@ -196,6 +199,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		return managed.Verdict{}, err
 	}
 	verdict := session.Finish(signals.ctx, p.Code())
+	heard()
 	tellRefused(say, session.Run.Refused)
 	if n := session.Run.Observed; n > 0 {
 		say("%s to hosts of no connector went through, and may happen again in a re-run; see keep-proxy tail --observed --run %s",
