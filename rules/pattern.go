@@ -8,13 +8,14 @@ import (
 )
 
 // pathPattern is a compiled path pattern: literals, {x} for one segment and
-// {x...} for the rest.
+// {x...} for any number of them.
 type pathPattern struct {
 	source   string
 	segments []segmentPattern
-	// rest names the variable of a trailing {x...}; hasRest says there is one.
+	// rest names the variable of {x...}; hasRest says there is one. It stands before segments[split].
 	rest    string
 	hasRest bool
+	split   int
 	// slash says that the path must end in a slash, which is no part of a {x...} before it.
 	slash bool
 }
@@ -40,14 +41,13 @@ func parsePathPattern(source string) (*pathPattern, error) {
 	}
 	body, slash := strings.CutSuffix(source[1:], "/")
 	p.slash = slash
-	pieces := strings.Split(body, "/")
-	for i, piece := range pieces {
+	for piece := range strings.SplitSeq(body, "/") {
 		if name, ok := restName(piece); ok {
-			if i != len(pieces)-1 {
-				return nil, fmt.Errorf("%s must be the end of the pattern", piece)
+			if p.hasRest {
+				return nil, fmt.Errorf("%s is the second variable that takes several segments; keep one of them", piece)
 			}
-			p.rest, p.hasRest = name, true
-			break
+			p.rest, p.hasRest, p.split = name, true, len(p.segments)
+			continue
 		}
 		segment, err := parseSegmentPattern(piece)
 		if err != nil {
@@ -55,16 +55,29 @@ func parsePathPattern(source string) (*pathPattern, error) {
 		}
 		p.segments = append(p.segments, segment)
 	}
-	return p, p.unique()
+	return p, unique(p.rest, p.segments)
+}
+
+// parts are the segments that a path begins with, and those that it ends with.
+func (p *pathPattern) parts() (head, tail []segmentPattern) {
+	if !p.hasRest {
+		return p.segments, p.segments
+	}
+	return p.segments[:p.split], p.segments[p.split:]
+}
+
+// at is the place of segments[i] in a path that fits; at(p.split) is the first behind {x...}.
+func (p *pathPattern) at(i int, in *path) int {
+	if p.hasRest && i >= p.split {
+		return len(in.segments) - len(p.segments) + i
+	}
+	return i
 }
 
 // unique refuses a variable name that comes twice.
-func (p *pathPattern) unique() error {
-	seen := map[string]bool{"": true}
-	if p.hasRest {
-		seen[p.rest] = true
-	}
-	for _, s := range p.segments {
+func unique(rest string, segments []segmentPattern) error {
+	seen := map[string]bool{rest: true}
+	for _, s := range segments {
 		if s.name != "" && seen[s.name] {
 			return fmt.Errorf("the variable {%s} comes twice", s.name)
 		}
@@ -145,12 +158,12 @@ func (p *pathPattern) variables(at *path) map[string]string {
 	}
 	for i, s := range p.segments {
 		if s.name != "" {
-			v := at.segments[i]
+			v := at.segments[p.at(i, at)]
 			set(s.name, v[len(s.prefix):len(v)-len(s.suffix)])
 		}
 	}
 	if p.hasRest {
-		set(p.rest, strings.Join(at.segments[len(p.segments):], "/"))
+		set(p.rest, strings.Join(at.segments[p.split:p.at(p.split, at)], "/"))
 	}
 	return vars
 }
@@ -160,7 +173,7 @@ func (p *pathPattern) variables(at *path) map[string]string {
 func (op *Operation) joinsSlash(at *path) bool {
 	return slices.ContainsFunc(op.matches, func(m *matcher) bool {
 		return m.path != nil && m.path.hasRest && m.path.fits(at) &&
-			slices.ContainsFunc(at.segments[len(m.path.segments):], func(s string) bool { return strings.Contains(s, "/") })
+			slices.ContainsFunc(at.segments[m.path.split:m.path.at(m.path.split, at)], func(s string) bool { return strings.Contains(s, "/") })
 	})
 }
 
@@ -176,7 +189,7 @@ func (p *pathPattern) fits(at *path) bool {
 		return false
 	}
 	for i, s := range p.segments {
-		if !s.fits(at.segments[i]) {
+		if !s.fits(at.segments[p.at(i, at)]) {
 			return false
 		}
 	}
@@ -184,7 +197,7 @@ func (p *pathPattern) fits(at *path) bool {
 }
 
 // fits reports whether one segment matches; a variable is never empty.
-func (s *segmentPattern) fits(value string) bool {
+func (s segmentPattern) fits(value string) bool {
 	if s.name == "" {
 		return value == s.prefix
 	}
@@ -194,40 +207,25 @@ func (s *segmentPattern) fits(value string) bool {
 
 // has reports whether the pattern has the variable.
 func (p *pathPattern) has(name string) bool {
-	if p.hasRest && p.rest == name {
-		return true
-	}
-	for _, s := range p.segments {
-		if s.name == name && name != "" {
-			return true
-		}
-	}
-	return false
+	return name != "" && (p.rest == name || slices.ContainsFunc(p.segments, func(s segmentPattern) bool { return s.name == name }))
 }
 
 // literal reports whether any segment is or holds a literal.
 func (p *pathPattern) literal() bool {
-	for _, s := range p.segments {
-		if s.prefix != "" || s.suffix != "" {
-			return true
-		}
-	}
-	return !p.hasRest && len(p.segments) == 0
+	return !p.hasRest && len(p.segments) == 0 || slices.ContainsFunc(p.segments, func(s segmentPattern) bool { return s.prefix+s.suffix != "" })
 }
 
 // overlaps reports whether a path could match both. It may say yes where none
 // does, never no where one does.
 func (p *pathPattern) overlaps(q *pathPattern) bool {
-	n := min(len(p.segments), len(q.segments))
-	for i := range n {
-		if !p.segments[i].overlaps(&q.segments[i]) {
-			return false
-		}
-	}
-	if len(p.segments) > n && !q.hasRest || len(q.segments) > n && !p.hasRest {
+	if !p.hasRest && len(q.segments) > len(p.segments) || !q.hasRest && len(p.segments) > len(q.segments) {
 		return false
 	}
-	return p.ends() == q.ends()
+	pHead, pTail := p.parts()
+	qHead, qTail := q.parts()
+	n, m := min(len(pHead), len(qHead)), min(len(pTail), len(qTail))
+	return p.ends() == q.ends() && slices.EqualFunc(pHead[:n], qHead[:n], segmentPattern.overlaps) &&
+		slices.EqualFunc(pTail[len(pTail)-m:], qTail[len(qTail)-m:], segmentPattern.overlaps)
 }
 
 // ends reports whether what fits ends in a slash; "/" is a path without segments, not one
@@ -235,7 +233,7 @@ func (p *pathPattern) overlaps(q *pathPattern) bool {
 func (p *pathPattern) ends() bool { return p.slash && (p.hasRest || len(p.segments) > 0) }
 
 // overlaps reports whether a segment could match both.
-func (s *segmentPattern) overlaps(t *segmentPattern) bool {
+func (s segmentPattern) overlaps(t segmentPattern) bool {
 	switch {
 	case s.name == "" && t.name == "":
 		return s.prefix == t.prefix
@@ -250,24 +248,22 @@ func (s *segmentPattern) overlaps(t *segmentPattern) bool {
 
 // covers reports whether every path that fits q surely fits p.
 func (p *pathPattern) covers(q *pathPattern) bool {
+	pHead, pTail := p.parts()
+	qHead, qTail := q.parts()
 	switch {
-	case len(q.segments) < len(p.segments):
+	case len(q.segments) < len(p.segments) || len(qHead) < len(pHead) || len(qTail) < len(pTail):
 		return false
 	case !p.hasRest && (q.hasRest || len(q.segments) != len(p.segments) || q.slash != p.slash):
 		return false
 	case p.hasRest && p.ends() != q.ends():
 		return false
 	}
-	for i := range p.segments {
-		if !p.segments[i].covers(&q.segments[i]) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(pHead, qHead[:len(pHead)], segmentPattern.covers) &&
+		slices.EqualFunc(pTail, qTail[len(qTail)-len(pTail):], segmentPattern.covers)
 }
 
 // covers reports whether every segment that fits t fits s.
-func (s *segmentPattern) covers(t *segmentPattern) bool {
+func (s segmentPattern) covers(t segmentPattern) bool {
 	switch {
 	case s.name == "":
 		return t.name == "" && s.prefix == t.prefix
@@ -320,23 +316,18 @@ func parseHostPattern(source string) (*hostPattern, error) {
 // addLabels reads the labels of a host that holds variables.
 func (p *hostPattern) addLabels(host string) error {
 	literal := false
-	seen := map[string]bool{}
 	for label := range strings.SplitSeq(host, ".") {
 		s, err := parseLabelPattern(label)
 		if err != nil {
 			return err
 		}
-		if s.name != "" && seen[s.name] {
-			return fmt.Errorf("the variable {%s} comes twice", s.name)
-		}
-		seen[s.name] = true
 		literal = literal || s.name == ""
 		p.labels = append(p.labels, s)
 	}
 	if !literal {
 		return errors.New("at least one label must be a literal")
 	}
-	return nil
+	return unique("", p.labels)
 }
 
 // parseLabelPattern reads one label. Its literals must be spelt as a normalised
@@ -410,16 +401,7 @@ func (p *hostPattern) overlaps(q *hostPattern) bool {
 	if p.port != q.port && !p.defaults(q) && !q.defaults(p) {
 		return false
 	}
-	a, b := p.split(), q.split()
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !a[i].overlaps(&b[i]) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(p.split(), q.split(), segmentPattern.overlaps)
 }
 
 // defaults reports whether p leaves the port to the scheme and q names a default.

@@ -33,6 +33,14 @@ func TestPathPatterns(t *testing.T) {
 		{"/{path...}/", "/", nil},
 		{"/{path...}", "/", map[string]string{"path": ""}},
 		{"/{path...}", "/a", map[string]string{"path": "a"}},
+		{"/{group...}/{repo}/push", "/repo/push", map[string]string{"group": "", "repo": "repo"}},
+		{"/{group...}/{repo}/push", "/a/b/c/repo/push", map[string]string{"group": "a/b/c", "repo": "repo"}},
+		{"/{group...}/{repo}/push", "/push/push/push", map[string]string{"group": "push", "repo": "push"}},
+		{"/{group...}/{repo}/push", "/push", nil},
+		{"/{group...}/{repo}/push", "/a/b/push/", nil},
+		{"/{group...}/{repo}/push", "/a/b/pull", nil},
+		{"/x/{group...}/x/", "/x/x/", map[string]string{"group": ""}},
+		{"/x/{group...}/x/", "/x/", nil},
 		{"/values/{range}:append", "/values/A1:append", map[string]string{"range": "A1"}},
 		{"/values/{range}:append", "/values/A1%3Aappend", map[string]string{"range": "A1"}},
 		{"/values/{range}:append", "/values/:append", nil},
@@ -59,7 +67,7 @@ func TestPathPatterns(t *testing.T) {
 func TestPathPatternsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ pattern, part string }{
-		{"a", "begins with"}, {"", "begins with"}, {"/a?b=c", "query"}, {"/a//b", "empty segment"}, {"/{a...}/b", "end of the pattern"},
+		{"a", "begins with"}, {"", "begins with"}, {"/a?b=c", "query"}, {"/a//b", "empty segment"}, {"/{a...}/b/{c...}", "second variable"}, {"/{a...}/{a}", "comes twice"},
 		{"/{a}/{a}", "comes twice"}, {"/{a}/{a...}", "comes twice"}, {"/{a", "segment pattern"}, {"/a}", "closing brace"}, {"/{}", "segment pattern"},
 		{"/{a}{b}", "segment pattern"}, {"/{a b}", "segment pattern"},
 		{"/a/*/b", "{name} for one segment"}, {"/a/**", "{name...} for the rest"}, {"/a/:id", "{name} for one segment"}, {"/..", "dot segment"}, {"/a b", "escaped"},
@@ -83,6 +91,11 @@ func TestPatternsThatShareAPathOverlap(t *testing.T) {
 				b.WriteString("/" + strings.ReplaceAll(piece.Draw(t, label), "x", string(rune('p'+i))))
 			}
 			b.WriteString(rapid.SampledFrom([]string{"", "/", "/{rest...}", "/{rest...}/"}).Draw(t, label+" end"))
+			if strings.HasSuffix(b.String(), "...}") {
+				for i := range rapid.IntRange(0, 2).Draw(t, label+" behind") {
+					b.WriteString("/" + strings.ReplaceAll(piece.Draw(t, label), "x", string(rune('u'+i))))
+				}
+			}
 			if b.Len() == 0 {
 				b.WriteString("/")
 			}

@@ -50,12 +50,13 @@ func maskHeader(h http.Header, hidden func(name string) bool) (out http.Header, 
 // them was meant may depend on a condition. That isn't asked again here.
 func (op *Operation) maskPath(req *Request) path {
 	segments, masked := slices.Clone(req.path.segments), make([]bool, len(req.path.segments))
-	cut := len(segments) + 1
+	cut, keep := len(segments)+1, len(segments)
 	for _, p := range op.patternsOf(req) {
 		for i, s := range p.segments {
 			if !op.secretVariable(s.name) {
 				continue
 			}
+			i = p.at(i, &req.path)
 			shown := s.prefix + secretShown + s.suffix
 			if masked[i] && segments[i] != shown {
 				shown = secretShown // A literal of one pattern is secret in another.
@@ -63,11 +64,11 @@ func (op *Operation) maskPath(req *Request) path {
 			segments[i], masked[i] = shown, true
 		}
 		if p.hasRest && op.secretVariable(p.rest) {
-			cut = min(cut, len(p.segments))
+			cut, keep = min(cut, p.split), min(keep, len(p.segments)-p.split)
 		}
 	}
 	if cut <= len(segments) {
-		segments = append(segments[:cut], secretShown)
+		segments = slices.Concat(segments[:cut], []string{secretShown}, segments[len(segments)-keep:])
 	}
 	return pathOf(segments, req.path.slash)
 }

@@ -74,6 +74,28 @@ func TestRedactedFormsAndRestVariables(t *testing.T) {
 	}
 }
 
+func TestSecretsBesideARestVariableAreMaskedInTheirPlace(t *testing.T) {
+	t.Parallel()
+	_, op := operation(t, `
+  - name: make
+    match: [{method: POST, path: "/a/{where...}/b/{token}"}, {method: PUT, path: "/a/{free...}/b/{token}"}]
+    effect: mutation
+    identity: {at: path.token}
+    secret: [path.where, path.token]
+    reconcile: [{none: why}]
+    manual_check: look
+`)
+	for line, want := range map[string]string{
+		"POST https://api.test/a/x/y/z/b/t": "/a/%3Csecret%3E/b/%3Csecret%3E",
+		"POST https://api.test/a/b/t":       "/a/%3Csecret%3E/b/%3Csecret%3E",
+		"PUT https://api.test/a/x/y/b/t":    "/a/x/y/b/%3Csecret%3E",
+	} {
+		if got := op.Redact(request(t, line, "")).Target(); got != want {
+			t.Errorf("%s is stored as %s, want %s", line, got, want)
+		}
+	}
+}
+
 // An operation may take a form or JSON. What is secret in one of them is looked for in that alone.
 func TestSecretsOfAFormLeaveJSONAlone(t *testing.T) {
 	t.Parallel()
