@@ -226,9 +226,10 @@ var (
 	}
 	levelMatch = level{
 		Name:  "match",
-		Known: []string{"method", "path", "when"},
-		Later: []string{"graphql", "jsonrpc", "aws", "mail"},
+		Known: []string{"method", "path", "when", "graphql"},
+		Later: []string{"jsonrpc", "aws", "mail"},
 	}
+	levelGraphQL = level{Name: "graphql", Known: []string{"operation"}}
 	levelPayload = level{
 		Name:  "payload",
 		Known: []string{"ignore", "minor", "headers", "normalise", "compare"},

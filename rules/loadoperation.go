@@ -16,6 +16,8 @@ type matcher struct {
 	methods []string // empty: any
 	path    *pathPattern
 	when    *expr
+	// graphQL says that it takes queries of GraphQL alone.
+	graphQL bool
 }
 
 // outcomeRule is one entry of an outcome list.
@@ -137,14 +139,14 @@ func (d *decoder) matches(v value, op *Operation) {
 		d.Fail("missing", v, "match is missing", "add match: {method: POST, path: /…}")
 	}
 	for _, item := range d.OneOrMore(v) {
-		if m := d.match(item); m != nil {
+		if m := d.match(item, op); m != nil {
 			op.matches = append(op.matches, m)
 		}
 	}
 }
 
 // match reads one match.
-func (d *decoder) match(v value) *matcher {
+func (d *decoder) match(v value, op *Operation) *matcher {
 	m, ok := d.Map(v, levelMatch)
 	if !ok {
 		return nil
@@ -164,6 +166,7 @@ func (d *decoder) match(v value) *matcher {
 			return nil // Without its path it would seem to fit everything.
 		}
 	}
+	d.graphQL(m, op, out)
 	if !m.Has("method") && !m.Has("when") && (out.path == nil || !out.path.literal()) {
 		d.Fail("match-all", v, "matches everything: it has no method, no path with a literal and no condition", "add a method or a path")
 	}
@@ -351,7 +354,8 @@ func (m *matcher) covers(other *matcher) bool {
 	if m.path != nil && (other.path == nil || !m.path.covers(other.path)) {
 		return false
 	}
-	return m.when == nil || other.when != nil && strings.TrimSpace(m.when.source) == strings.TrimSpace(other.when.source)
+	return (other.graphQL || !m.graphQL) &&
+		(m.when == nil || other.when != nil && strings.TrimSpace(m.when.source) == strings.TrimSpace(other.when.source))
 }
 
 // orderOperations sorts so that each comes before those it names. Otherwise it keeps the order of the file; false for a

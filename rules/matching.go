@@ -117,7 +117,7 @@ func (c *Connector) unmatched(m *Match, req *Request) {
 		return
 	}
 	m.Refusal = refuse(ProblemUnmatched, req.Method+" on this path is no operation of the connector "+c.Name+
-		" and not among its reads; add an operation to its file")
+		" and not among its reads; add an operation to its file. A POST that only reads passes with effect: read, and queries of GraphQL with match.graphql")
 }
 
 // isSafe knows the safe methods that may pass (RFC 9110 §9.2.1).
@@ -166,11 +166,17 @@ func (m *matcher) fit(req *Request, host map[string]string, explain bool) fit {
 		return fit{reason: because("its path is ", m.path.source)}
 	}
 	f := fit{ok: true, reason: "method and path fit", path: vars}
-	if m.when == nil {
+	switch body := req.BodyLoaded(); {
+	case !body && (m.graphQL || m.when != nil && m.when.readsBody()):
+		f.needsBody, f.reason = true, "it is told by the body"
 		return f
+	case m.graphQL:
+		var reads bool
+		if reads, f.problem = req.onlyQueries(); f.problem == nil && !reads {
+			return fit{reason: "it takes queries of GraphQL, and this may be something else"}
+		}
 	}
-	if m.when.readsBody() && !req.BodyLoaded() {
-		f.needsBody, f.reason = true, because("its condition reads the body: ", m.when.source)
+	if m.when == nil || f.problem != nil {
 		return f
 	}
 	holds, err := m.when.test(&scope{req: req, path: vars, host: host})

@@ -75,7 +75,13 @@ var formatKeys = []struct {
 		"match",
 		func(line string) string { return withOperation("match: {method: POST, " + line + "}") },
 		[]string{"path: /x", "when: json.a == 1"},
-		[]string{"graphql: {operation: query}", "jsonrpc: {method: a}", "aws: {action: A}", "mail: {from: body}"},
+		[]string{"jsonrpc: {method: a}", "aws: {action: A}", "mail: {from: body}"},
+	},
+	{
+		"a match of reads",
+		func(line string) string { return withRead("match: {method: POST, path: /x, " + line + "}") },
+		[]string{"graphql: {operation: query}"},
+		nil,
 	},
 	{
 		"payload",
@@ -194,7 +200,7 @@ func TestEveryKeyOfTheSchemaIsTried(t *testing.T) {
 	t.Parallel()
 	tried := fmt.Sprint(formatKeys)
 	for _, l := range []level{
-		levelConnector, levelRate, levelAccount, levelOperation, levelMatch, levelPayload, levelNativeKey, levelMarker, levelOutcome,
+		levelConnector, levelRate, levelAccount, levelOperation, levelMatch, levelGraphQL, levelPayload, levelNativeKey, levelMarker, levelOutcome,
 		levelStrategy, levelSend, levelResend, levelProbe, levelObserve, levelPages, levelResult, levelBounds, levelCompensate, levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
 	} {
 		for _, key := range slices.Concat(l.Known, l.Later) {

@@ -55,7 +55,7 @@ func (l *linter) graphQL(op *rules.Operation, m rules.MatchFacts) {
 	for _, document := range veiledChanges {
 		if l.takes(op, m, document) {
 			l.warn("graphql", m.When.At(), "lets pass unrecorded what changes something, such as "+quoted(document)+" with operationName B",
-				"look for the keyword anywhere, as !json.query.contains('mutation') does, or compare whole documents by sha256(json.query)")
+				"write match.graphql: {operation: query}, or compare whole documents by sha256(json.query)")
 			return
 		}
 	}
