@@ -82,10 +82,10 @@ type Sending struct {
 	Verdict upstream.Verdict
 }
 
-// Request is a request of the rules in the form that is sent. It asks for no content coding. So the
+// Request is a request of the rules in the form that is sent, to its own address or, if there is one, to another. It asks for no content coding. So the
 // answer can be judged, and replayed to a client that asks for another one.
-func Request(out *rules.Request, body upstream.Body) (*upstream.Request, error) {
-	target, err := url.ParseRequestURI(out.URL())
+func Request(out *rules.Request, body upstream.Body, other string) (*upstream.Request, error) {
+	target, err := url.ParseRequestURI(cmp.Or(other, out.URL()))
 	if err != nil {
 		return nil, fmt.Errorf("its address: %w", err)
 	}
@@ -95,7 +95,7 @@ func Request(out *rules.Request, body upstream.Body) (*upstream.Request, error) 
 		header = http.Header{}
 	}
 	header["Accept-Encoding"] = identity
-	return &upstream.Request{Method: out.Method, URL: target, Host: out.Authority(), Header: header, Body: body}, nil
+	return &upstream.Request{Method: out.Method, URL: target, Host: target.Host, Header: header, Body: body}, nil
 }
 
 var identity = []string{"identity"}

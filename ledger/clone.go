@@ -110,7 +110,7 @@ func (i *Item) Draft() *Item {
 func (i *Item) Clone() *Item {
 	c := copied(i)
 	if c != nil {
-		c.Changes, c.Rules, c.Drifts = slices.Clone(i.Changes), slices.Clone(i.Rules), slices.Clone(i.Drifts)
+		c.Changes, c.Rules, c.Drifts, c.Redirected = slices.Clone(i.Changes), slices.Clone(i.Rules), slices.Clone(i.Drifts), slices.Clone(i.Redirected)
 	}
 	return c
 }

@@ -65,6 +65,8 @@ type Claim struct {
 	// OnSkip and OnNoResult say that the rule itself answers for what has no result: DecideStandIn.
 	OnSkip     bool
 	OnNoResult bool
+	// SentTo is the record's second address, if the request is to that one.
+	SentTo string
 	// AwaitsTurn says that the connector's rate hasn't admitted the request: it isn't sent, but DecideTurn.
 	AwaitsTurn bool
 }
@@ -131,8 +133,9 @@ type EndDispatch struct {
 	Body       []byte
 	TooLarge   bool
 	RetryAfter time.Time
-	// PassedOn marks a 307 or 308, which don't abort the run.
+	// PassedOn marks a 307 or 308, which don't abort the run. MovedTo is its Location, if that is the record's too.
 	PassedOn bool
+	MovedTo  string
 	// Unauthorized marks a 401, which opens the retry grace.
 	Unauthorized bool
 	// Inline says that the inline try follows, so that an uncertain end leaves the record in flight.

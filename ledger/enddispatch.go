@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"keep-proxy/internal/verdict"
@@ -212,7 +213,7 @@ func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *EndDispatch, on Trigger
 	if err := c.move(m, on, c.facts(m, d, known), mv); err != nil {
 		return nil, nil, err
 	}
-	if m.State == Failed {
+	if m.MovedTo = f.MovedTo; m.State == Failed {
 		m.Class, m.Reason = d.Class, d.Reason
 	} else if m.State != Applied {
 		m.Reason = d.Reason
@@ -229,7 +230,7 @@ func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *EndDispatch, on Trigger
 	case r == nil || !r.mayRetry(m.Key):
 		m.escalateFailure(mv)
 	}
-	return m, r, c.store(m, from, on, mv, d.ID, d.Error)
+	return m, r, errors.Join(c.redirected(m), c.store(m, from, on, mv, d.ID, d.Error))
 }
 
 // keepResult takes the answer at hand.

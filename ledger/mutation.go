@@ -204,6 +204,9 @@ type Outcome struct {
 	// UnknownSince is when the outcome became unknown, or the mutation was accepted.
 	UnknownSince Stamp      `cbor:"35,keyasint,omitzero"  json:"unknown_since,omitzero"`
 	Dispatches   []Dispatch `cbor:"40,keyasint,omitempty" json:"dispatches,omitempty"`
+	// SentTo is the second address to which it was sent last, "" for its own. MovedTo is what a last answer 307 or 308 names.
+	SentTo  string `cbor:"54,keyasint,omitempty" json:"sent_to,omitempty"`
+	MovedTo string `cbor:"55,keyasint,omitempty" json:"moved_to,omitempty"`
 	// Kept holds what the newest dispatch's preparing steps gave, as canonical JSON; see Prepared.
 	Kept   map[string]string `cbor:"45,keyasint,omitempty" json:"kept,omitempty"`
 	Result *Result           `cbor:"39,keyasint,omitempty" json:"result,omitempty"`

@@ -224,6 +224,7 @@ func (c *claiming) dispatch() (*Claimed, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.m.SentTo = c.q.SentTo
 	c.m.addDispatch(Dispatch{
 		ID: c.q.DispatchID, Owner: c.Process().ID, Run: c.q.Run, Generation: c.m.Generation, Gaps: len(gaps),
 		PayloadDigest: c.q.Record.PayloadDigest, ClientKey: c.q.ClientKey, Started: c.now,

@@ -159,6 +159,8 @@ type Item struct {
 	Rules []ItemRule `json:"rules,omitempty"`
 	// Drifts are the operations of which a person accepted drifts in the current attempt.
 	Drifts []string `json:"drifts,omitempty"`
+	// Redirected are its latest mutations that have, or had, a second address.
+	Redirected []Key `json:"redirected,omitempty"`
 	// Gaps is how many gaps the ledger knew of when the item came: it came after these.
 	Gaps int `json:"gaps,omitempty"`
 }

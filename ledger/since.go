@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -159,7 +160,7 @@ func otherTarget(m, other *Mutation) bool {
 
 // place is where m is sent, without the query.
 func place(m *Mutation) string {
-	at, _, _ := strings.Cut(m.Request.URL, "?")
+	at, _, _ := strings.Cut(cmp.Or(m.SentTo, m.Request.URL), "?")
 	return at
 }
 

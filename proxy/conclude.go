@@ -45,7 +45,7 @@ func (p *Proxy) conclude(ctx context.Context, s *sending) *reply {
 // outcome is what to record of a judged dispatch.
 func (p *Proxy) outcome(ctx context.Context, s *sending) ledger.EndDispatch {
 	f := p.dispatcher.End(ctx, &s.Sending)
-	f.PassedOn, f.Unauthorized = s.passedOn(), s.Answer.Status == http.StatusUnauthorized
+	f.PassedOn, f.MovedTo, f.Unauthorized = s.passedOn(), p.location(s), s.Answer.Status == http.StatusUnauthorized
 	switch f.Dispatch.Verdict {
 	case ledger.VerdictUncertain, ledger.VerdictCommitted:
 		f.Inline, f.NextTryAt = s.w.op.Reconciles(), p.config.Inliner.NextTry(s.Mutation)

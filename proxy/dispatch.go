@@ -113,7 +113,7 @@ func (p *Proxy) request(s *sending) (*upstream.Request, *refusal) {
 
 // wired is the request of rules in the form that is sent.
 func (p *Proxy) wired(s *sending, out *rules.Request, body upstream.Body) (*upstream.Request, *refusal) {
-	request, err := dispatch.Request(out, body)
+	request, err := dispatch.Request(out, body, s.Mutation.SentTo)
 	if err != nil {
 		return nil, refuse(problemAmbiguous, "The rebuilt URL can't be parsed; nothing was sent.")
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"keep-proxy/dispatch"
@@ -18,7 +20,9 @@ import (
 
 // work is one request for a mutation, derived and ready to be claimed.
 type work struct {
-	req     *rules.Request
+	req *rules.Request
+	// asked is the address that the client asked.
+	asked   *url.URL
 	match   rules.Match
 	op      *rules.Operation
 	derived *rules.Derived
@@ -42,17 +46,12 @@ type work struct {
 	trailers bool
 }
 
-// mutate answers a request that changes the outside world.
-func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules.Match) *http.Response {
-	if !x.read {
-		var err error
-		if x.body, err = p.readBody(x, r, m.Operation.MaxBody); err != nil {
-			return p.refused(x, r, p.unread(x, err, m.Operation.MaxBody))
-		}
-		x.read = true
-		if body, plain := x.body.Plain(); plain {
-			req = req.WithBody(body)
-		}
+// mutate answers a request that changes the outside world. One to a second address has no answer if it is none of the
+// mutations that have that address.
+func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules.Match, second string, of ...*ledger.Mutation) *http.Response {
+	req, f := p.whole(x, r, req, m.Operation.MaxBody)
+	if f != nil {
+		return p.refused(x, r, f)
 	}
 	if x.body.Len() > m.Operation.MaxBody {
 		return p.refused(x, r, bodyRefusal(errBodyTooLarge, m.Operation.MaxBody))
@@ -66,9 +65,15 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 	switch {
 	case err != nil:
 		return p.refused(x, r, bodyRefusal(dispatch.SpoolError{Err: err}, m.Operation.MaxBody))
+	case second != "" && (f != nil || !slices.ContainsFunc(of, func(m *ledger.Mutation) bool {
+		return m.Key == w.key && m.PayloadDigest == w.derived.PayloadDigest
+	})):
+		return nil
 	case f != nil:
 		return p.refused(x, r, f)
 	}
+	x.matched, x.connector, x.operation, x.effect = true, m.Connector.Name, m.Operation.Name, m.Effect.String()
+	x.rule, x.request, w.asked, w.claim.SentTo = m.Operation, req, r.URL, second
 	// What was loaded goes: the slow part is still to come.
 	w.req, w.body, w.as, x.key = req, x.body, as, &w.key
 	w.interim, w.via, w.trailers = x.interimsFor(r).queued(), p.via(r.Proto), x.trailers

@@ -59,13 +59,9 @@ func (p *Proxy) pipeline(x *exchange, r *http.Request) (resp *http.Response) {
 func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Response {
 	m := p.config.Rules().Match(req)
 	if m.NeedsBody && m.Refusal == nil {
-		var err error
-		if x.body, err = p.readBody(x, r, p.config.MaxBody); err != nil {
-			return p.refused(x, r, p.unread(x, err, p.config.MaxBody))
-		}
-		x.read = true
-		if body, plain := x.body.Plain(); plain {
-			req = req.WithBody(body)
+		var f *refusal
+		if req, f = p.whole(x, r, req, p.config.MaxBody); f != nil {
+			return p.refused(x, r, f)
 		}
 		if err := p.contents.Load(req, x.body, func(req *rules.Request) { m = p.config.Rules().Match(req) }); err != nil {
 			return p.refused(x, r, bodyRefusal(dispatch.SpoolError{Err: err}, p.config.MaxBody))
@@ -73,6 +69,9 @@ func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Re
 		if m.NeedsBody && m.Refusal == nil {
 			return p.refused(x, r, refuse(problemInternal, "The rules ask for a body that was given; nothing was sent."))
 		}
+	}
+	if resp := p.second(x, r, req, m); resp != nil {
+		return resp
 	}
 	if m.Connector != nil {
 		x.connector = m.Connector.Name
@@ -97,8 +96,7 @@ func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Re
 		x.effect = m.Effect.String()
 		return p.pass(x, r, req, x.connector)
 	case m.Effect == rules.EffectMutation && m.Operation != nil:
-		x.effect = m.Effect.String()
-		return p.mutate(x, r, req, m)
+		return p.mutate(x, r, req, m, "")
 	}
 	return p.refused(x, r, refuse(problemDenied, "The rule for this request denies it; nothing was sent."))
 }

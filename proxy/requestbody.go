@@ -43,6 +43,21 @@ func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*dispatch.C
 	return c, err
 }
 
+// whole is the request with its content, which is read once, of at most limit bytes.
+func (p *Proxy) whole(x *exchange, r *http.Request, req *rules.Request, limit int64) (*rules.Request, *refusal) {
+	if !x.read {
+		var err error
+		if x.body, err = p.readBody(x, r, limit); err != nil {
+			return nil, p.unread(x, err, limit)
+		}
+		x.read = true
+	}
+	if body, plain := x.body.Plain(); plain && !req.BodyLoaded() {
+		req = req.WithBody(body)
+	}
+	return req, nil
+}
+
 // awaited reads content of r, unless a stop ends that.
 func (p *Proxy) awaited(x *exchange, r *http.Request, read func() error) error {
 	if here, ok := r.Body.(interface{ AtHand() bool }); ok && here.AtHand() {

@@ -145,6 +145,10 @@ func TestAStateThatWasChangedSinceIsNotSetAgain(t *testing.T) {
 			w.rule = strings.Replace(w.rule, "account: header[?'x-account'].orValue('')", `account: "'of ' + header[?'x-account'].orValue('')"`, 1)
 			w.unknown("a")
 		}, 0},
+		"another thing was deleted, at the address of this one by a redirect": {func(w *stateWorld) {
+			w.by(http.MethodDelete)
+			w.redirected("b", "/things/a")
+		}, 0},
 		"another thing was made": {func(w *stateWorld) {
 			w.make = nil
 			w.claim("b")

@@ -102,7 +102,7 @@ func (r *Reconciler) request(t *try, deadline time.Duration, check func() error)
 	if outgoing.HasBody() {
 		body = upstream.Bytes(outgoing.Body())
 	}
-	request, err := dispatch.Request(outgoing, body)
+	request, err := dispatch.Request(outgoing, body, t.mutation.SentTo)
 	if err != nil {
 		return nil, err
 	}

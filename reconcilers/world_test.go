@@ -108,6 +108,8 @@ type world struct {
 	roots *x509.CertPool
 	// make makes what the script asks for; nil means a thing of the API below.
 	make func(reference string) *rules.Request
+	// sentTo is the second address of what the script asks for, "" for its own.
+	sentTo string
 	// hosts are the user's settings at the claim; user are those of now.
 	hosts []rules.Settings
 	user  []rules.Settings
@@ -261,7 +263,9 @@ func (w *world) claim(reference string) *ledger.Mutation {
 	if refusal != nil {
 		w.Fatal(refusal)
 	}
-	out, err := w.ledger.Claim(w.Context(), claimOf(w, w.newID(), req, match, derived))
+	asking := claimOf(w, w.newID(), req, match, derived)
+	asking.SentTo = w.sentTo
+	out, err := w.ledger.Claim(w.Context(), asking)
 	if err != nil || out.Decision != ledger.DecideDispatch {
 		w.Fatalf("claim: %q %s %s, %v", out.Decision, out.Problem, out.Detail, err)
 	}

@@ -223,6 +223,11 @@ func (op *Operation) ProvesAbsence() bool {
 	})
 }
 
+// OwnAddress reports whether it is sent to its own address alone: in steps, or with what is written into the query.
+func (op *Operation) OwnAddress() bool {
+	return op.Send != nil || op.NativeKey != nil && op.NativeKey.In == "query" || op.marker != nil && op.marker.at.root == "query"
+}
+
 // StrategyKind is a way to find out what happened.
 type StrategyKind string
 
