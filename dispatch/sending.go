@@ -82,8 +82,9 @@ type Sending struct {
 	Verdict upstream.Verdict
 }
 
-// Request is a request of the rules in the form that is sent, to its own address or, if there is one, to another. It asks for no content coding. So the
-// answer can be judged, and replayed to a client that asks for another one.
+// Request is a request of the rules in the form that is sent, to its own address or, if there is one, to another. It asks
+// for no content coding. So the answer can be judged, and replayed to a client that asks for another one. What a signature
+// covers stays; Decode takes the coding away then.
 func Request(out *rules.Request, body upstream.Body, other string) (*upstream.Request, error) {
 	target, err := url.ParseRequestURI(cmp.Or(other, out.URL()))
 	if err != nil {
@@ -94,7 +95,9 @@ func Request(out *rules.Request, body upstream.Body, other string) (*upstream.Re
 	if header == nil {
 		header = http.Header{}
 	}
-	header["Accept-Encoding"] = identity
+	if !signsCoding(header, target.RawQuery) {
+		header["Accept-Encoding"] = identity
+	}
 	return &upstream.Request{Method: out.Method, URL: target, Host: target.Host, Header: header, Body: body}, nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"keep-proxy/ledger"
 )
 
@@ -19,8 +21,11 @@ import (
 func packed(coding, text string) []byte {
 	var out bytes.Buffer
 	var w io.WriteCloser = gzip.NewWriter(&out)
-	if coding == "deflate" {
+	switch coding {
+	case "deflate":
 		w = zlib.NewWriter(&out)
+	case "zstd":
+		w, _ = zstd.NewWriter(&out)
 	}
 	_, _ = io.WriteString(w, text)
 	_ = w.Close()
@@ -35,6 +40,7 @@ func coded(coding string, content []byte) http.HandlerFunc {
 		rw.Header()["Content-Encoding"] = strings.Split(coding, ";")
 		rw.Header().Set("Content-Length", strconv.Itoa(len(content)))
 		rw.Header().Set("Content-Digest", "sha-256=:of what is coded:")
+		rw.Header().Set("X-Amz-Crc32", "1") // DynamoDB's, also of what is coded.
 		_, _ = rw.Write(content)
 	}
 }
@@ -61,6 +67,9 @@ func TestAnAnswerThatIsCodedUnasked(t *testing.T) {
 		"gzip behind an empty member":   {"/shape", " , gzip", packed("gzip", yes), yes, false},
 		"another behind an empty line":  {"/shape", ";br", packed("gzip", yes), "", true},
 		"deflate":                       {"/shape", "deflate", packed("deflate", yes), yes, false},
+		"zstd":                          {"/shape", "zstd", packed("zstd", yes), yes, false},
+		"what isn't zstd":               {"/pay", "zstd", []byte(yes), yes, true},
+		"more in zstd than is kept":     {"/pay", "zstd", packed("zstd", bomb), string(packed("zstd", bomb)), true},
 		"none by name":                  {"/shape", "identity", []byte(yes), yes, false},
 		"what the rule doesn't want":    {"/shape", "gzip", packed("gzip", no), "", false},
 		"one that isn't known":          {"/pay", "br", []byte(yes), yes, true},
@@ -88,6 +97,9 @@ func TestAnAnswerThatIsCodedUnasked(t *testing.T) {
 				// That of content which came in no coding is left, too.
 				if got := g.header.Get("Content-Digest"); (got == "") != (!c.stays && c.coding != "identity") {
 					t.Errorf("Content-Digest %q", got)
+				}
+				if got := g.header.Get("X-Amz-Crc32"); (got == "") != (!c.stays && c.coding != "identity") {
+					t.Errorf("X-Amz-Crc32 %q", got)
 				}
 				if got := g.header.Get("Content-Length"); got != strconv.Itoa(len(c.body)) {
 					t.Errorf("Content-Length %q", got)
@@ -131,5 +143,57 @@ func TestDecodingLeavesNothingBehind(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v; want %d", name, len(g.body), g.err, len(want))
 		}
 		d.holds(t, 1)
+	}
+}
+
+// A field that the client signed arrives as it was signed. The answer is judged, given and kept decoded.
+func TestASignedAcceptEncodingStays(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		query, field, value string
+		stays               bool
+	}{
+		"AWS":                  {"", "Authorization", "AWS4-HMAC-SHA256 Credential=K/x, SignedHeaders=accept-encoding;host, Signature=00", true},
+		"AWS, other fields":    {"", "Authorization", "AWS4-HMAC-SHA256 Credential=K/x, SignedHeaders=host;x-amz-date, Signature=00", false},
+		"a signed URL":         {"?X-Amz-SignedHeaders=accept-encoding%3Bhost", "", "", true},
+		"Google's signed URL":  {"?x-goog-signedheaders=Accept-Encoding;host", "", "", true},
+		"a URL, other fields":  {"?X-Amz-SignedHeaders=host&q=accept-encoding", "", "", false},
+		"RFC 9421":             {"", "Signature-Input", `sig1=("@method" "accept-encoding");created=1`, true},
+		"RFC 9421, others":     {"", "Signature-Input", `sig1=("@method" "date");created=1`, false},
+		"an older signature":   {"", "Signature", `keyId="k",headers="date Accept-Encoding",signature="x"`, true},
+		"a signature by token": {"", "Authorization", "Bearer abc", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := make(chan []string, 1)
+			const plain = `{"ok":true}`
+			w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+				asked <- r.Header["Accept-Encoding"]
+				coded("gzip", packed("gzip", plain))(rw, r)
+			})
+			fields := []string{"Accept-Encoding", "gzip"}
+			if c.field != "" {
+				fields = append(fields, c.field, c.value)
+			}
+			g := w.open("a").post("/shape"+c.query, payX, fields...)
+			wantAnswer(t, g, 200, plain, false)
+			want := "identity"
+			if c.stays {
+				want = "gzip"
+			}
+			if got := <-asked; len(got) != 1 || got[0] != want {
+				t.Errorf("the upstream was asked for %q", got)
+			}
+			if g.header.Get("Content-Encoding") != "" || g.header.Get("Content-Length") != strconv.Itoa(len(plain)) {
+				t.Errorf("answered with %v", g.header)
+			}
+			m := w.mutation("a")
+			w.endRun(&run{world: w, id: m.Run})
+			again := w.open("a").post("/shape"+c.query, payX, fields...)
+			wantAnswer(t, again, 200, plain, true)
+			if again.header.Get("Content-Encoding") != "" {
+				t.Errorf("replayed with %v", again.header)
+			}
+		})
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/klauspost/compress/zstd"
+
 	"keep-proxy/internal/hop"
 )
 
@@ -99,16 +101,18 @@ func Uncoded(h http.Header, content io.Reader) (io.Reader, bool) {
 		r, err = gzip.NewReader(content)
 	case "deflate":
 		r, err = zlib.NewReader(content)
+	case "zstd":
+		r, err = zstd.NewReader(content, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(8<<20)) // RFC 9659 §3
 	default:
 		return nil, false
 	}
 	return r, err == nil
 }
 
-// Undigested removes the fields of h that hold a digest of the content (RFC 9530). The content is
-// passed on changed, so a client that checks would refuse it.
+// Undigested removes the fields of h that hold a digest of the content (RFC 9530, and DynamoDB's own). The
+// content is passed on changed, so a client that checks would refuse it.
 func Undigested(h http.Header) {
-	for _, name := range []string{"Content-Digest", "Content-Md5", "Digest", "Repr-Digest"} {
+	for _, name := range []string{"Content-Digest", "Content-Md5", "Digest", "Repr-Digest", "X-Amz-Crc32"} {
 		delete(h, name)
 	}
 }
