@@ -95,7 +95,7 @@ func ExplainRequest(set *rules.Set, raw rules.Raw, s Scope) Explained {
 		out.Upgrade = x.Match.Operation.Upgrade
 	}
 	if len(asked) > 0 {
-		if out.Upgrade, refusal = x.Match.Upgrade(asked); refusal != nil {
+		if out.Upgrade, refusal = x.Match.Upgrade(asked); refusal != nil && rules.IsHandshake(raw.Header) {
 			return refusedExplained(out, refusal)
 		}
 	}

@@ -17,8 +17,7 @@ const (
 )
 
 // StripAnswer removes from h the fields of one connection and what only the proxy may say. It also
-// removes what would lead a client past it: to HTTP/3 (RFC 7838), or to other settings of HTTP/2.
-// It reports what hop.Strip does.
+// removes what would lead a client past it: to HTTP/3 (RFC 7838). It reports what hop.Strip does.
 func StripAnswer(h http.Header) (nominated bool) {
 	nominated = hop.Strip(h)
 	for name := range h {
@@ -32,7 +31,7 @@ func StripAnswer(h http.Header) (nominated bool) {
 // ours reports whether an upstream may not say this to a client.
 func ours(name string) bool {
 	switch name {
-	case FieldMutation, FieldState, FieldReplayed, FieldObserved, FieldScope, "Alt-Svc", "Http2-Settings":
+	case FieldMutation, FieldState, FieldReplayed, FieldObserved, FieldScope, "Alt-Svc":
 		return true
 	}
 	return false

@@ -66,7 +66,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"a mutation that no rule declares":      {"DELETE", "/hook/plain/x", "", nil, "unmatched", 403, "DELETE on this path"},
 		"a read that no rule declares":          {"GET", "/hook/other/x", "", nil, "unmatched", 403, "GET on this path"},
 		"TRACE":                                 {"TRACE", "/hook/read/x", "", nil, "denied", 403, "TRACE is always denied"},
-		"a protocol upgrade":                    {"GET", "/hook/read/x", "", []string{"Connection: Upgrade", "Upgrade: websocket"}, "denied", 403, "upgrades"},
+		"a protocol upgrade":                    {"GET", "/hook/read/x", "", []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: x"}, "denied", 403, "upgrades"},
 		"a CONNECT inside of a tunnel":          {"CONNECT", "elsewhere.test:443", "", []string{"Host: elsewhere.test:443"}, "denied", 403, "tunnel"},
 		"a head over the limit":                 {"POST", "/hook/plain/x", "a", []string{"X-Long: " + strings.Repeat("a", 32<<10)}, "malformed-request", 431, "limit"},
 		"a field whose name holds a space":      {"POST", "/hook/plain/x", "a", []string{"Bad Name: 1"}, "malformed-request", 400, "RFC 9112"},

@@ -80,6 +80,9 @@ func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Re
 		x.operation = m.Operation.Name
 		x.rule, x.request = m.Operation, req
 	}
+	if _, denied := m.Upgrade(x.asked); denied != nil && !rules.IsHandshake(r.Header) {
+		x.asked = nil // An offer, which any server may ignore (RFC 9110 §7.8).
+	}
 	x.matched, x.reads = true, m.Refusal == nil && (m.Effect == rules.EffectRead || m.Effect == rules.EffectIgnore)
 	switch {
 	case len(x.asked) > 0:

@@ -44,7 +44,7 @@ func TestRefusalsSendNothing(t *testing.T) {
 		"the body is over the limit":          {"POST", "/pay", `{"to":"` + strings.Repeat("x", 5000) + `"}`, nil, "too-large", 413, "4096"},
 		"a subkey that the rule doesn't take": {"POST", "/pay", `{"to":"x"}`, []string{"Keep-Subkey", "s"}, "identity", 422, "Keep-Subkey"},
 		"an item in a run that has its own":   {"POST", "/pay", `{"to":"x"}`, []string{"Keep-Item", "b"}, "identity", 422, "Keep-Item"},
-		"an upgrade":                          {"GET", "/ws", "", []string{"Connection", "Upgrade", "Upgrade", "websocket"}, "denied", 403, "upgrade"},
+		"an upgrade":                          {"GET", "/ws", "", []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Key", "x"}, "denied", 403, "upgrade"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -232,6 +232,46 @@ func TestAConnectionChangesToAProtocolThatItsRuleNames(t *testing.T) {
 	}
 }
 
+// key makes an offer a handshake.
+const key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+
+// A server may ignore an offer (RFC 9110 §7.8), and so it is left out of a request that goes on.
+func TestAnOfferOfAnUpgradeIsDropped(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ method, path, fields, early string }{
+		"TLS":                              {"GET", "/page", "Connection: Upgrade\r\nUpgrade: TLS/1.2\r\n", ""},
+		"HTTP/2 in clear":                  {"GET", "/page", "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n", ""},
+		"settings that Connection hides":   {"GET", "/page", "Connection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n", ""},
+		"websocket without its key":        {"GET", "/page", "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n", ""},
+		"to no rule":                       {"GET", "/elsewhere", "Connection: Upgrade\r\nUpgrade: other/1\r\n", ""},
+		"another protocol than the rule's": {"GET", "/live", "Connection: Upgrade\r\nUpgrade: h2c, other\r\n", ""},
+		"another version than the rule's":  {"GET", "/live", "Connection: Upgrade\r\nUpgrade: chat, chat/1\r\n", ""},
+		"HEAD":                             {"HEAD", "/page", "Connection: Upgrade\r\nUpgrade: TLS/1.2\r\n", ""},
+		"Connection doesn't name it":       {"GET", "/live", "Upgrade: websocket\r\n", ""},
+		"no list of protocols":             {"GET", "/live", "Connection: Upgrade\r\nUpgrade: web socket\r\n", ""},
+		"an empty list":                    {"GET", "/live", "Connection: Upgrade\r\nUpgrade: ,\r\n", ""},
+		"with content":                     {"GET", "/live", "Connection: Upgrade\r\nUpgrade: chat/2\r\nContent-Length: 4\r\n", "body"},
+		"with content in chunks":           {"GET", "/page", "Connection: Upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"},
+		"in a mutation":                    {"POST", "/shape", "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\nContent-Type: application/json\r\nContent-Length: 10\r\n", `{"to":"x"}`},
+	} {
+		for _, way := range ways {
+			t.Run(name+" "+way, func(t *testing.T) {
+				t.Parallel()
+				const answer = `{"ok":true}`
+				w := newLive(t, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\nConnection: close\r\n\r\n"+answer)
+				u := w.request(w.open("a"), way, c.method, c.path, c.fields, c.early)
+				if u.resp.StatusCode != http.StatusOK || c.method != http.MethodHead && u.body != answer {
+					t.Fatalf("answered %d %s", u.resp.StatusCode, u.body)
+				}
+				asked := <-w.asked
+				if len(asked["Upgrade"])+len(asked["Connection"])+len(asked["Http2-Settings"]) > 0 {
+					t.Errorf("the upstream was asked with %v", asked)
+				}
+			})
+		}
+	}
+}
+
 // None of them may reach an upstream, and what follows on the connection is a request.
 func TestUpgradesThatNoRuleAllowsAreRefused(t *testing.T) {
 	t.Parallel()
@@ -242,15 +282,15 @@ func TestUpgradesThatNoRuleAllowsAreRefused(t *testing.T) {
 		"a rule that names none":             {"GET", "/page", ask, "", "no rule names the protocol"},
 		"no rule but the connector's reads":  {"GET", "/elsewhere", ask, "", "no rule names the protocol"},
 		"a mutation":                         {"POST", "/pay", ask, "", "this one is POST"},
-		"another protocol":                   {"GET", "/live", "Connection: Upgrade\r\nUpgrade: h2c, other\r\n", "", "live of api names websocket, chat/2"},
-		"another version":                    {"GET", "/live", "Connection: Upgrade\r\nUpgrade: chat, chat/1\r\n", "", "live of api names"},
+		"another protocol":                   {"GET", "/live", key + "Connection: Upgrade\r\nUpgrade: h2c, other\r\n", "", "live of api names websocket, chat/2"},
+		"another version":                    {"GET", "/live", key + "Connection: Upgrade\r\nUpgrade: chat, chat/1\r\n", "", "live of api names"},
 		"another method":                     {"HEAD", "/live", ask, "", ""},
 		"OPTIONS at its last hop":            {"OPTIONS", "/live", ask + "Max-Forwards: 0\r\n", "", "this one is OPTIONS"},
 		"content":                            {"GET", "/live", ask + "Content-Length: 4\r\n", "body", "has content"},
 		"content in chunks":                  {"GET", "/live", ask + "Transfer-Encoding: chunked\r\n", "0\r\n\r\n", "has content"},
-		"Connection doesn't name it":         {"GET", "/live", "Upgrade: websocket\r\n", "", "Connection: Upgrade"},
-		"no list of protocols":               {"GET", "/live", "Connection: Upgrade\r\nUpgrade: web socket\r\n", "", "no list of protocols"},
-		"an empty list":                      {"GET", "/live", "Connection: Upgrade\r\nUpgrade: ,\r\n", "", "no list of protocols"},
+		"Connection doesn't name it":         {"GET", "/live", key + "Upgrade: websocket\r\n", "", "Connection: Upgrade"},
+		"no list of protocols":               {"GET", "/live", key + "Connection: Upgrade\r\nUpgrade: web socket\r\n", "", "no list of protocols"},
+		"an empty list":                      {"GET", "/live", key + "Connection: Upgrade\r\nUpgrade: ,\r\n", "", "no list of protocols"},
 		"a sound line beside one that isn't": {"GET", "/live", ask + "Upgrade: (websocket)\r\n", "", "no list of protocols"},
 	} {
 		for _, way := range ways {

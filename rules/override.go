@@ -205,28 +205,36 @@ func (m *Match) matchesOn(root, name string) bool {
 }
 
 // Upgrade is what a request asks to change its connection to, in its own order (RFC 9110 §7.8). It is empty for a
-// request that asks for no change. Some changes are refused, whatever the rules say. They come with another method than
-// GET, with content, or without Upgrade in Connection. An Upgrade field that is no list of protocols is refused too.
+// request that asks for no change, or whose offer is dropped: a server may ignore any. So what comes with another method
+// than GET, with content, without Upgrade in Connection, or is no list of protocols, is dropped. For a handshake it is
+// refused, since such a request makes no sense without the change.
 func (r Raw) Upgrade() (asked []string, refusal *Refusal) {
 	lines := r.Header["Upgrade"]
 	if len(lines) == 0 {
 		return nil, nil
 	}
-	const only = "protocol upgrades are refused but for a GET request without content whose rule names the protocol: "
+	asked, sound := Protocols(lines)
+	var why string
 	switch {
 	case r.Method != http.MethodGet:
-		return nil, refuse(ProblemDenied, only+"this one is "+r.Method)
+		why = "this one is " + r.Method
 	case r.HasBody || len(r.Body) > 0:
-		return nil, refuse(ProblemDenied, only+"this one has content")
+		why = "this one has content"
 	case !httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade"):
-		return nil, refuse(ProblemDenied, only+"this one has the field Upgrade, and no \"Connection: Upgrade\" (RFC 9110 §7.8)")
+		why = "this one has the field Upgrade, and no \"Connection: Upgrade\" (RFC 9110 §7.8)"
+	case !sound || len(asked) == 0:
+		why = "the field Upgrade of this one is no list of protocols"
+	default:
+		return asked, nil
 	}
-	asked, sound := Protocols(lines)
-	if !sound || len(asked) == 0 {
-		return nil, refuse(ProblemDenied, only+"the field Upgrade of this one is no list of protocols")
+	if !IsHandshake(r.Header) {
+		return nil, nil
 	}
-	return asked, nil
+	return nil, refuse(ProblemDenied, "protocol upgrades are refused but for a GET request without content whose rule names the protocol: "+why)
 }
+
+// IsHandshake knows a WebSocket's handshake (RFC 6455 §4.1). Its client can't go on without the change.
+func IsHandshake(h http.Header) bool { return len(h["Sec-Websocket-Key"]) > 0 }
 
 // Protocols parts the lines of an Upgrade field (RFC 9110 §7.8). It is not sound if an
 // element is no protocol.

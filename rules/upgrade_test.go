@@ -58,7 +58,8 @@ func TestWhichUpgradesAMatchAllows(t *testing.T) {
 	if set == nil {
 		t.Fatal(findings)
 	}
-	both := http.Header{"Connection": {"keep-alive", "x, UPGRADE"}}
+	both := http.Header{"Connection": {"keep-alive", "x, UPGRADE"}, "Sec-Websocket-Key": {"x"}}
+	offer := func(r *Raw) { delete(r.Header, "Sec-Websocket-Key") }
 	for name, c := range map[string]struct {
 		method, url string
 		upgrade     []string
@@ -80,6 +81,9 @@ func TestWhichUpgradesAMatchAllows(t *testing.T) {
 		"no Connection":                        {"GET", "https://api.test/live", []string{"websocket"}, func(r *Raw) { delete(r.Header, "Connection") }, "Connection: Upgrade"},
 		"no list":                              {"GET", "https://api.test/live", []string{"websocket, (chat)"}, nil, "no list of protocols"},
 		"an empty one":                         {"GET", "https://api.test/live", []string{" , "}, nil, "no list of protocols"},
+		"an offer with a body":                 {"GET", "https://api.test/live", []string{"websocket"}, func(r *Raw) { offer(r); r.HasBody = true }, "[] <nil>"},
+		"an offer in a mutation":               {"POST", "https://api.test/things", []string{"websocket"}, offer, "[] <nil>"},
+		"an offer that the rule names":         {"GET", "https://api.test/live", []string{"chat/2"}, offer, "[chat/2] <nil>"},
 		"a method that is overridden":          {"GET", "https://api.test/live?_method=DELETE", []string{"websocket"}, nil, "overrides its method"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,6 @@
 // Package hop knows the header fields that belong to one connection (RFC 9110 §7.6.1). It also knows those of a proxy's
-// authentication (§11.7) and those that old proxies use. Whoever has more fields to leave out names them beside these.
+// authentication (§11.7), the one of an offer of HTTP/2 (RFC 7540 §3.2.1), and those that old proxies use. Whoever has
+// more fields to leave out names them beside these.
 //
 // # Failure
 //
@@ -15,7 +16,7 @@ import (
 // Is reports whether a field of this name, in its canonical form, belongs to one connection.
 func Is(name string) bool {
 	switch name {
-	case "Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	case "Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings",
 		"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info":
 		return true
 	}
