@@ -78,7 +78,7 @@ func ExplainRequest(set *rules.Set, raw rules.Raw, s Scope) Explained {
 	if refusal != nil {
 		return refusedExplained(Explained{Effect: "deny"}, refusal)
 	}
-	request, refusal := rules.Normalise(raw)
+	request, refusal := set.Normalise(raw)
 	if refusal != nil {
 		return refusedExplained(Explained{Effect: "deny"}, refusal)
 	}

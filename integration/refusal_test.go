@@ -44,7 +44,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"a name twice in JSON":                {"POST", "/hook/json/x", `{"ref":"a","ref":"b"}`, []string{jsonBody}, "ambiguous-request", 422, "repeats a member name"},
 		"a name twice, once escaped":          {"POST", "/hook/json/x", `{"ref":"a","r\u0065f":"b"}`, []string{jsonBody}, "ambiguous-request", 422, "repeats a member name"},
 		"JSON that is not UTF-8":              {"POST", "/hook/json/x", "{\"ref\":\"\xff\"}", []string{jsonBody}, "ambiguous-request", 422, "one UTF-8 JSON value"},
-		"a bad escape in the path":            {"POST", "/hook/plain/%zz", "a", nil, "malformed-request", 400, "RFC 3986"},
+		"a bad escape in the path":            {"POST", "/hook/plain/%zz", "a", nil, "ambiguous-request", 422, "invalid escape"},
 		"dot segments":                        {"POST", "/hook/ignored/../plain/x", "a", nil, "ambiguous-request", 422, "a dot segment"},
 		"encoded dot segments":                {"POST", "/hook/%2e%2e/plain/x", "a", nil, "ambiguous-request", 422, "a dot segment"},
 		"an empty segment":                    {"POST", "/hook//plain/x", "a", nil, "ambiguous-request", 422, "an empty segment"},

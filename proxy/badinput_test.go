@@ -283,7 +283,7 @@ func TestAResetWithinAHeadIsToldOf(t *testing.T) {
 func TestAHeadThatTheServerCannotReadIsToldOf(t *testing.T) {
 	t.Parallel()
 	for said, status := range map[string]int{
-		"GET http://h/%zz HTTP/1.1\r\nHost: h\r\n\r\n":                             400,
+		"GET http://[h/ HTTP/1.1\r\nHost: h\r\n\r\n":                               400,
 		"GET / HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 100<<10) + "\r\n": 431,
 	} {
 		log, counts := &lines{}, &refusalCounts{}

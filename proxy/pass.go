@@ -205,12 +205,18 @@ func (p *Proxy) passRequest(ctx *stream, x *exchange, r *http.Request, req *rule
 	if star = star && req.Target() == "*"; !star {
 		address = req.URL()
 	}
+	if req.AsIs() {
+		address = req.Scheme + "://" + req.Authority() + "/"
+	}
 	out, err := http.NewRequestWithContext(ctx, req.Method, address, http.NoBody) //nolint:gosec // Where it goes is for egress to judge.
 	if err != nil {
 		return nil, err
 	}
 	if star {
 		out.URL.Path = "*" // RFC 9112 §3.2.4; net/url can't read it.
+	}
+	if req.AsIs() {
+		out.URL.Opaque = req.Target() // net/url would spell it anew.
 	}
 	out.Host, out.Trailer = req.Authority(), r.Trailer
 	if out.Header, err = p.passHeader(x, req, connector, p.via(r.Proto)); err != nil {

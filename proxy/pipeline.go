@@ -46,7 +46,7 @@ func (p *Proxy) pipeline(x *exchange, r *http.Request) (resp *http.Response) {
 	}
 	x.trailers = takesTrailers(r.Header)
 	x.sought = true
-	req, problem := rules.Normalise(rawRequest(r))
+	req, problem := p.config.Rules().Normalise(rawRequest(r))
 	if problem != nil {
 		return p.refused(x, r, fromRules(problem))
 	}

@@ -31,6 +31,10 @@ func (s *Set) match(req *Request, explain bool) (Match, []Candidate) {
 		return m.checked(req), nil
 	}
 	m := Match{Connector: c, Host: vars}
+	if req.asIs {
+		m.Refusal = refuse(ProblemAmbiguous, "the rules were changed while the request was read; send it again")
+		return m, nil
+	}
 	candidates := c.match(&m, req, explain)
 	return m.checked(req), candidates
 }

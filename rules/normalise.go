@@ -11,6 +11,9 @@ import (
 	"golang.org/x/net/idna"
 )
 
+// Normalise is [Set.Normalise] for a host that is judged.
+func Normalise(raw Raw) (*Request, *Refusal) { return (*Set)(nil).Normalise(raw) }
+
 // Normalise brings a request into the form that is judged and sent. It refuses a request as ambiguous where two parsers
 // could read it differently:
 //
@@ -18,15 +21,18 @@ import (
 //   - The host is lower case, A-labels, without a trailing dot. The scheme's default port is dropped.
 //     Userinfo is refused.
 //   - In the path, unreserved characters (RFC 3986 §2.3) are decoded once and escapes are upper case.
-//     Empty and dot segments, backslashes, NUL and other control characters are refused.
+//     "[", "]" and "|" are escaped, as WHATWG's clients leave them bare. Empty and dot segments, backslashes, NUL and other control characters are refused.
 //     So are path parameters (";") and what is no UTF-8.
 //     A slash at the end is kept, and no pattern without one matches it.
 //   - The query keeps its spelling. A fragment, control characters and spaces are refused.
 //   - Header field names and values are valid (RFC 9110 §5).
 //
+// A read on a host of no connector keeps its target byte by byte: nobody judges it. A set that has a connector for the
+// host by then refuses it.
+//
 // Escaped slashes and method overrides depend on the rule: [Set.Match] judges them. The fields may be the request's
 // from now on: raw.Header must not be changed afterwards.
-func Normalise(raw Raw) (*Request, *Refusal) {
+func (s *Set) Normalise(raw Raw) (*Request, *Refusal) {
 	if !validMethod(raw.Method) {
 		return nil, refuse(ProblemAmbiguous, "the method is not an upper-case token; write it as RFC 9110 does, such as POST")
 	}
@@ -37,14 +43,20 @@ func Normalise(raw Raw) (*Request, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	rawPath, rawQuery, hasQuery := strings.Cut(raw.Target, "?")
-	p, refusal := normalPath(raw.Method, rawPath)
-	if refusal != nil {
-		return nil, refusal
+	rawPath, query, hasQuery := strings.Cut(raw.Target, "?")
+	p := path{wire: rawPath}
+	asIs := false
+	if s != nil && isSafe(raw.Method) && isBare(raw.Target) {
+		c, _ := s.lookup(raw.Scheme, host, port)
+		asIs = c == nil
 	}
-	query, refusal := normalQuery(rawQuery)
-	if refusal != nil {
-		return nil, refusal
+	if !asIs {
+		if p, refusal = normalPath(raw.Method, rawPath); refusal == nil {
+			query, refusal = normalQuery(query)
+		}
+		if refusal != nil {
+			return nil, refusal
+		}
 	}
 	header, refusal := normalHeader(raw.Header)
 	if refusal != nil {
@@ -52,10 +64,15 @@ func Normalise(raw Raw) (*Request, *Refusal) {
 	}
 	return &Request{
 		Method: raw.Method, Scheme: raw.Scheme, Host: host, Port: port, Header: header, underscored: underscored(header),
-		authority: joined(host, port, raw.Authority), path: p, rawQuery: query, hasQuery: hasQuery,
+		authority: joined(host, port, raw.Authority), path: p, rawQuery: query, hasQuery: hasQuery, asIs: asIs,
 		body: raw.Body, hasBody: raw.HasBody || len(raw.Body) > 0,
 		loaded: len(raw.Body) > 0 || !raw.HasBody,
 	}, nil
+}
+
+// isBare reports whether a target is a path that fits on a request line as it is.
+func isBare(target string) bool {
+	return strings.HasPrefix(target, "/") && !strings.ContainsFunc(target, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '#' })
 }
 
 // validMethod takes upper-case tokens only: methods are case-sensitive (RFC 9110

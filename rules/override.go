@@ -30,7 +30,7 @@ func (m *Match) override(req *Request) (found string) {
 	if name := m.overrideHeader(req); name != "" {
 		return unlessMatched("the header ", "header", name)
 	}
-	if name := m.overrideName("query", req.rawQuery, true); name != "" {
+	if name := m.overrideName("query", req.rawQuery, func(method string) bool { return !m.idle(req, method) }); name != "" {
 		return unlessMatched("the query parameter ", "query", name)
 	}
 	if isSafe(req.Method) || !req.HasBody() || m.Unmatched || !req.BodyLoaded() {
@@ -52,11 +52,19 @@ func unlessMatched(what, root, name string) string {
 	return what + name + ", and no condition of its operation reads that; a rule may allow it (when: " + place + " == 'PUT')"
 }
 
+// idle reports whether an override to that method leaves the request what it is. Where no rule looks, one to a safe
+// method does.
+func (m *Match) idle(req *Request, method string) bool {
+	method = strings.ToUpper(strings.TrimSpace(method))
+	return method == req.Method || m.Unmatched && isSafe(method)
+}
+
 // overrideHeader finds a field that overrides method or path, behind underscores
 // too.
 func (m *Match) overrideHeader(req *Request) string {
-	for name := range req.Header {
-		if isOverrideField(name) && !m.matchesOn("header", strings.ToLower(name)) {
+	for name, values := range req.Header {
+		if isOverrideField(name) && !m.matchesOn("header", strings.ToLower(name)) &&
+			slices.ContainsFunc(values, func(method string) bool { return !m.idle(req, method) }) {
 			return name
 		}
 	}
@@ -82,7 +90,7 @@ func isOverrideField(name string) bool {
 // fields of a multipart body.
 func (m *Match) overrideBody(c *content, mediaType string) string {
 	if c.form != nil {
-		if name := m.overrideName("form", c.form.raw, false); name != "" {
+		if name := m.overrideName("form", c.form.raw, m.changes); name != "" {
 			return unlessMatched("the form field ", "form", name)
 		}
 	}
@@ -179,13 +187,13 @@ func overrideParam(param string) string {
 	return ""
 }
 
-// overrideName finds an override among the names of a query or a form, to whatever method or to one that changes something.
-func (m *Match) overrideName(root, raw string, whatever bool) string {
+// overrideName finds an override among the names of a query or a form, to a method that counts.
+func (m *Match) overrideName(root, raw string, counts func(method string) bool) string {
 	for piece := range strings.FieldsFuncSeq(raw, func(r rune) bool { return r == '&' || r == ';' }) {
 		name, value, _ := strings.Cut(piece, "=")
 		plain, ok := unescapePair(name)
 		plain, _, _ = strings.Cut(plain, "\x00")
-		if ok && isOverride(plain) && (whatever || m.changes(value)) && !m.matchesOn(root, plain) {
+		if ok && isOverride(plain) && counts(value) && !m.matchesOn(root, plain) {
 			return plain
 		}
 	}

@@ -92,7 +92,7 @@ func normalSegment(wire *strings.Builder, raw string) (string, *Refusal) {
 		switch {
 		case c == ';':
 			return "", refuse(ProblemAmbiguous, "the path holds path parameters (\";\"); escape the semicolon if it is data")
-		case c >= 0x80:
+		case c >= 0x80 || c == '[' || c == ']' || c == '|':
 			writeEscape(wire, c)
 		case isUnreserved(c) || strings.IndexByte("!$&'()*+,=:@", c) >= 0:
 			wire.WriteByte(c)

@@ -49,6 +49,7 @@ type Request struct {
 	path      path
 	rawQuery  string
 	hasQuery  bool // a target ending in "?" keeps it
+	asIs      bool // the target is as it came, and judged by nobody
 	body      []byte
 	hasBody   bool
 	loaded    bool
@@ -74,6 +75,9 @@ func (r *Request) BodyLoaded() bool { return r.loaded || !r.hasBody }
 
 // Body is the content as it is sent, encodings included.
 func (r *Request) Body() []byte { return r.body }
+
+// AsIs reports whether the target is to be sent as it came, byte by byte.
+func (r *Request) AsIs() bool { return r.asIs }
 
 // Authority is the host with its port, unless that is the scheme's default; an
 // IPv6 address is in brackets.
@@ -171,7 +175,7 @@ func splitURL(url, method string) (scheme, authority, target string, ok bool) {
 func (r *Request) copy() *Request {
 	return &Request{
 		Method: r.Method, Scheme: r.Scheme, Host: r.Host, Port: r.Port, Header: r.Header, underscored: r.underscored,
-		authority: r.authority, path: r.path, rawQuery: r.rawQuery, hasQuery: r.hasQuery,
+		authority: r.authority, path: r.path, rawQuery: r.rawQuery, hasQuery: r.hasQuery, asIs: r.asIs,
 		body: r.body, hasBody: r.hasBody, loaded: r.loaded, accounts: r.accounts,
 	}
 }

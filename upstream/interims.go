@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"strings"
 )
 
 // Interims takes the interim responses (RFC 9110 §15.2) to a request of a [Passthrough],
@@ -45,6 +46,12 @@ func (p *Passthrough) carried(r *http.Request) (*http.Response, error) {
 			to.Show(status, http.Header(h))
 			return nil
 		}
+	}
+	if strings.HasPrefix(r.URL.Opaque, "//") {
+		// net/http takes it for an authority. Behind one, HTTP/2 sends the rest.
+		at := *r.URL
+		at.Opaque = "//" + r.Host + at.Opaque
+		out.URL = &at
 	}
 	_, trailers := r.Header["Te"]
 	if trailers {

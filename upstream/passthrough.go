@@ -26,7 +26,8 @@ import (
 //
 // Unlike Sender it may send a request again. It repeats a read without content if its kept
 // connection ended without a byte of an answer. Over HTTP/2 net/http may repeat requests. Use it
-// only for requests whose repetition does no harm. It reads no proxy environment, does not
+// only for requests whose repetition does no harm. A URL's Opaque may be the request-target, which is
+// sent as it is. It reads no proxy environment, does not
 // decompress, and follows no redirect. A field TE goes to upstreams that speak HTTP/2 alone.
 type Passthrough struct {
 	cfg       Config
@@ -163,7 +164,7 @@ func (p *Passthrough) RoundTrip(r *http.Request) (*http.Response, error) {
 // own sends a request over a kept connection, or else over a new one. One without content tries
 // kept connections while any are left.
 func (p *Passthrough) own(r *http.Request, content Bytes) (*http.Response, error) {
-	asked := Request{Method: r.Method, URL: r.URL, Host: r.Host, Header: r.Header}
+	asked := Request{Method: r.Method, URL: r.URL, Host: r.Host, Header: r.Header, asIs: true}
 	if content != nil {
 		asked.Body = content
 	}

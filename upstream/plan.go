@@ -43,10 +43,10 @@ type plan struct {
 // makePlan checks everything that could break a message's framing. A value that ends a line early
 // is another request to the upstream.
 func makePlan(r *Request) (*plan, error) {
-	if err := checkURL(r.URL); err != nil {
+	if err := checkURL(r.URL, r.asIs); err != nil {
 		return nil, err
 	}
-	p := &plan{method: r.Method, target: r.URL.RequestURI(), host: r.Host, url: r.URL, header: r.Header, body: r.Body, total: r.Total, response: r.Response}
+	p := &plan{method: r.Method, target: targetOf(r.URL), host: r.Host, url: r.URL, header: r.Header, body: r.Body, total: r.Total, response: r.Response}
 	if p.host == "" {
 		p.host = r.URL.Host
 	}
@@ -63,7 +63,15 @@ func makePlan(r *Request) (*plan, error) {
 	return p, p.check()
 }
 
-func checkURL(u *url.URL) error {
+// targetOf is the request-target of an address. Opaque holds one that is sent as it is.
+func targetOf(u *url.URL) string {
+	if u.Opaque != "" {
+		return u.Opaque
+	}
+	return u.RequestURI()
+}
+
+func checkURL(u *url.URL, asIs bool) error {
 	switch {
 	case u == nil:
 		return errors.New("no URL")
@@ -71,7 +79,7 @@ func checkURL(u *url.URL) error {
 		return errors.New("the URL's scheme is neither http nor https")
 	case u.Hostname() == "":
 		return errors.New("the URL has no host")
-	case u.User != nil, u.Opaque != "", u.Fragment != "":
+	case u.User != nil, u.Opaque != "" && !asIs, u.Fragment != "":
 		return errors.New("the URL carries user information, a fragment, or no path")
 	}
 	return nil

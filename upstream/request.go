@@ -51,6 +51,9 @@ type Request struct {
 	// nothing is sent, with class ErrorCheck. It is the place for what may have run out while
 	// connecting: a lease, a vendor key's window. Its error text goes into the evidence. Nil allows.
 	Check func() error
+
+	// asIs says that URL.Opaque may hold the request-target, which is sent as it is.
+	asIs bool
 }
 
 // Body is the content of a request. Its length is known before it is sent.

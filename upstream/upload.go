@@ -78,7 +78,7 @@ func newUpload(r *http.Request) *upload {
 // passLong streams a request's content. Where the upstream speaks HTTP/2, or its connections
 // can't be looked at, net/http's transport does.
 func (p *Passthrough) passLong(r *http.Request) (*http.Response, error) {
-	plan, err := makePlan(&Request{Method: r.Method, URL: r.URL, Host: r.Host, Header: r.Header})
+	plan, err := makePlan(&Request{Method: r.Method, URL: r.URL, Host: r.Host, Header: r.Header, asIs: true})
 	if err != nil {
 		_ = r.Body.Close()
 		return nil, &Error{ErrorRequest, err.Error()}
@@ -229,7 +229,7 @@ func (u *upload) whole() bool {
 
 // ownForm reports whether a request's target can be written by this package.
 func ownForm(u *url.URL) bool {
-	return u != nil && u.Opaque == "" && (u.Path == "" || strings.HasPrefix(u.Path, "/"))
+	return u != nil && (u.Opaque == "" || u.Opaque[0] == '/') && (u.Path == "" || strings.HasPrefix(u.Path, "/"))
 }
 
 // short reports whether a request has short content of known length that doesn't wait for 100

@@ -137,7 +137,8 @@ func cutField(line string) (name, value string, ok bool) {
 	return name, textproto.TrimString(value), ok && name != ""
 }
 
-// parseTarget is url.ParseRequestURI, without its work where there is none.
+// parseTarget is url.ParseRequestURI, without its work where there is none. A path whose escapes are none is taken as
+// it stands: rules judge the target itself.
 func parseTarget(method, target string) (*url.URL, error) {
 	path, query, asked := strings.Cut(target, "?")
 	if target[0] == '/' && (!asked || query != "") && plainPath(path) {
@@ -151,7 +152,19 @@ func parseTarget(method, target string) (*url.URL, error) {
 		}
 		return u, err
 	}
-	return url.ParseRequestURI(target)
+	u, err := url.ParseRequestURI(target)
+	if err == nil {
+		return u, nil
+	}
+	front, rest := "", path
+	if scheme, after, absolute := strings.Cut(path, "://"); absolute && target[0] != '/' {
+		authority, behind, _ := strings.Cut(after, "/")
+		front, rest = scheme+"://"+authority, "/"+behind
+	}
+	if u, err = url.ParseRequestURI(front + "/"); err == nil {
+		u.Path, u.RawQuery = rest, query
+	}
+	return u, err
 }
 
 // plainPath reports whether a path is spelt only with what is never escaped.

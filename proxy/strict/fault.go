@@ -27,8 +27,6 @@ var (
 	FaultMethod      = bad("RFC 9110 §9.1", "The method is not a token")
 	FaultTarget      = bad("RFC 9112 §3.2", "The request target has none of the four forms")
 	FaultFragment    = bad("RFC 9112 §3.2", "The request target holds a fragment or a character that no URI has")
-	FaultUTF8        = bad("RFC 3629 §3", "The request target is not UTF-8")
-	FaultEscape      = bad("RFC 3986 §2.1", "The path holds a \"%\" without two hexadecimal digits")
 	FaultAsterisk    = bad("RFC 9112 §3.2.4", "The target \"*\" goes with OPTIONS only")
 	FaultAuthority   = bad("RFC 9110 §7.2", "The authority is not host or host:port")
 	FaultUserinfo    = bad("RFC 9110 §4.2.4", "The authority holds user information")

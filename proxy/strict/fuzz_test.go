@@ -58,7 +58,7 @@ func netHTTP(text []byte) (whole []read, err error) {
 // bounds on extensions and trailers: a body ends there, and the handler answers.
 func refused(text []byte, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || !bytes.HasSuffix(text, []byte("\n")) ||
-		strings.Contains(err.Error(), "trailer") || err.Error() == "chunked encoding contains too much non-data" {
+		strings.Contains(err.Error(), "trailer") || strings.Contains(err.Error(), "invalid URL escape") || err.Error() == "chunked encoding contains too much non-data" {
 		return nil
 	}
 	return err

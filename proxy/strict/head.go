@@ -1,9 +1,6 @@
 package strict
 
-import (
-	"bytes"
-	"unicode/utf8"
-)
+import "bytes"
 
 // head is what is known of a request's head so far. Its slices are kept from one
 // request to the next.
@@ -64,9 +61,9 @@ func (h *head) version(v []byte) *Fault {
 	return nil
 }
 
-// checkTarget looks at the characters of a request target.
+// checkTarget looks at the characters of a request target. Escapes are left to the rules, which judge them where a
+// connector has the host. Many clients send a bare "%".
 func checkTarget(target []byte) *Fault {
-	plain := true
 	for _, c := range target {
 		switch {
 		case c == ' ' || c == '\t':
@@ -75,12 +72,7 @@ func checkTarget(target []byte) *Fault {
 			return FaultControl
 		case c == '#':
 			return FaultFragment
-		case c >= 0x80:
-			plain = false
 		}
-	}
-	if !plain && !utf8.Valid(target) {
-		return FaultUTF8
 	}
 	return nil
 }
@@ -105,7 +97,7 @@ func (h *head) form(method, target []byte) *Fault {
 		}
 		return nil
 	case target[0] == '/':
-		return checkPath(target)
+		return nil
 	}
 	return h.absoluteForm(target)
 }
@@ -126,9 +118,6 @@ func (h *head) absoluteForm(target []byte) *Fault {
 	authority := rest
 	if end := bytes.IndexAny(rest, "/?"); end >= 0 {
 		authority = rest[:end]
-		if f := checkPath(rest[end:]); f != nil {
-			return f
-		}
 	}
 	if _, _, f := splitAuthority(authority); f != nil {
 		return f
@@ -146,22 +135,6 @@ func isScheme(b []byte) bool {
 		}
 	}
 	return len(b) > 0
-}
-
-// checkPath looks at the escapes of a path. Those of a query are left. Many clients send a bare "%"
-// there, and rules that read a query judge it.
-func checkPath(target []byte) *Fault {
-	path, _, _ := bytes.Cut(target, []byte("?"))
-	for {
-		i := bytes.IndexByte(path, '%')
-		if i < 0 {
-			return nil
-		}
-		if i+2 >= len(path) || !all(path[i+1:i+3], hexChar) {
-			return FaultEscape
-		}
-		path = path[i+3:]
-	}
 }
 
 // parseField parts a field line (RFC 9112 §5.1) and checks both sides.
