@@ -133,7 +133,8 @@ func (d *decoder) pathText(v value, at position) *text {
 		d.Fail("path", v, "a path holds no query", "put parameters under query:")
 		return nil
 	}
-	if p, refusal := normalPath("GET", literal.String()); refusal != nil || !strings.HasPrefix(literal.String(), "/") || p.wire != literal.String() {
+	plain := literal.String()
+	if p, refusal := normalPath("GET", plain); refusal != nil || p.emptySegment || !strings.HasPrefix(plain, "/") || p.wire != plain {
 		d.Fail("path", v, "is no path in its plain form", "begin it with /, without empty or dot segments and needless escapes")
 		return nil
 	}

@@ -170,7 +170,7 @@ func (a *Asking) linked(last *Ask) (string, error) {
 	}
 	rest, _, _ = strings.Cut(rest, "#")
 	req, refusal := Normalise(Raw{Method: last.Method, Scheme: last.Scheme, Authority: last.Authority, Target: rest})
-	if refusal != nil {
+	if refusal != nil || req.path.emptySegment {
 		return "", errors.New("the link to the next page can't be read")
 	}
 	return req.Target(), nil

@@ -49,7 +49,7 @@ func (m *marker) lastName() string {
 }
 
 // anyOperationKeys are the keys that also say something about operations that are no mutations.
-var anyOperationKeys = []string{"name", "match", "before", "effect", "encoded_slash", "secret", "describe", "upgrade", "accept"}
+var anyOperationKeys = []string{"name", "match", "before", "effect", "encoded_slash", "empty_segments", "secret", "describe", "upgrade", "accept"}
 
 // operations reads the list of operations.
 func (d *decoder) operations(v value, c *Connector, l *loading, blockScope string) {
@@ -81,6 +81,7 @@ func (d *decoder) operation(v value, c *Connector, l *loading, blockScope string
 	op.before = d.texts(m.At("before"))
 	d.upgrade(m.At("upgrade"), op, known)
 	op.encodedSlash = word(d, m.At("encoded_slash"), "", "keep") != ""
+	op.emptySegments = word(d, m.At("empty_segments"), "", "keep") != ""
 	for _, item := range d.OneOrMore(m.At("secret")) {
 		if p, ok := d.place(item, "json", "form", "query", "path", "header", "response"); ok && d.secretPlace(item, p) {
 			op.secret = append(op.secret, p)

@@ -187,7 +187,7 @@ func undoOperation(op *Operation) *Operation {
 		Settle: op.Settle, Confirmations: op.Confirmations, Spacing: op.Spacing, Bounds: op.Bounds,
 		OnAbsent: OnAbsentRedispatch, Repeat: RepeatRefuse, Drift: DriftAllow, Verify: VerifyOff,
 		Timeout: op.Timeout, MaxBody: op.MaxBody,
-		matches: op.matches, secret: op.secret, encodedSlash: op.encodedSlash, namesJSON: true,
+		matches: op.matches, secret: op.secret, encodedSlash: op.encodedSlash, emptySegments: op.emptySegments, namesJSON: true,
 		ignored: &placed{}, minor: &placed{}, insignificant: &placed{}, manualCheck: op.manualCheck,
 	}
 }

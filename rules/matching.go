@@ -227,6 +227,10 @@ func (m *Match) Judge(req *Request) *Refusal {
 // checked adds what is judged whatever the operation: escaped slashes and method
 // overrides.
 func (m *Match) checked(req *Request) Match {
+	if req.path.emptySegment && !m.NeedsBody && (m.Operation == nil || !m.Operation.emptySegments) {
+		m.Effect = EffectDeny
+		m.Refusal = refuse(ProblemAmbiguous, "the path holds an empty segment (\"//\"), which servers read in two ways; the rule may say empty_segments: keep")
+	}
 	if m.Refusal != nil || m.NeedsBody {
 		return *m
 	}
@@ -320,6 +324,10 @@ func (c *Connector) resembling(req *Request, host map[string]string, taken *Oper
 		req = req.copy()
 		req.Method = http.MethodGet
 	}
+	if req.path.emptySegment { // Some servers merge slashes.
+		req = req.copy()
+		req.path = pathOf(slices.DeleteFunc(slices.Clone(req.path.segments), func(s string) bool { return s == "" }), req.path.slash)
+	}
 	i := slices.IndexFunc(c.Operations, func(op *Operation) bool {
 		return !op.Effect.passes() && (taken == nil || op.goesBefore(taken)) &&
 			slices.ContainsFunc(op.matches, func(m *matcher) bool { return m.resembles(req, host) })
@@ -333,7 +341,7 @@ func (c *Connector) resembling(req *Request, host map[string]string, taken *Oper
 // refuseResembling is the refusal of a request that servers may take for one of op.
 func refuseResembling(req *Request, op *Operation) *Refusal {
 	return refuse(ProblemUnmatched, "servers may take this "+req.Method+" for "+op.Name+" of the connector "+op.Connector.Name+
-		", and it would pass unrecorded: they may treat HEAD as GET, and a path in another case or with a slash at its end as the same; "+
+		", and it would pass unrecorded: they may treat HEAD as GET, and a path in another case, with a slash at its end or several slashes as the same; "+
 		"send what that operation matches, or add an operation with effect: read for this to the file")
 }
 

@@ -201,6 +201,8 @@ type Operation struct {
 	// named are the header fields and query members that the rule names.
 	named        fieldNames
 	encodedSlash bool
+	// emptySegments says that a path with empty segments is another one than without.
+	emptySegments bool
 	// namesJSON says that the rule reads or names something in the request's JSON.
 	namesJSON bool
 }

@@ -16,6 +16,8 @@ type path struct {
 	slash bool
 	// encodedSlash says that a segment holds an escaped slash.
 	encodedSlash bool
+	// emptySegment says that a segment is empty ("//").
+	emptySegment bool
 }
 
 // normalPath parses a path as [Normalise] describes.
@@ -39,6 +41,10 @@ func normalPath(method, raw string) (path, *Refusal) {
 	p.segments = make([]string, 0, strings.Count(raw, "/"))
 	for segment := range strings.SplitSeq(strings.TrimSuffix(raw[1:], "/"), "/") {
 		wire.WriteByte('/')
+		if segment == "" {
+			p.emptySegment, p.segments = true, append(p.segments, "")
+			continue
+		}
 		value, refusal := normalSegment(&wire, segment)
 		if refusal != nil {
 			return path{}, refusal

@@ -188,6 +188,9 @@ func (p *pathPattern) fits(at *path) bool {
 	if p.hasRest && p.ends() != (at.slash && len(at.segments) > 0) {
 		return false
 	}
+	if p.hasRest && len(at.segments) == len(p.segments)+1 && at.segments[len(p.segments)] == "" {
+		return false // Its value would be that of no segment.
+	}
 	for i, s := range p.segments {
 		if !s.fits(at.segments[p.at(i, at)]) {
 			return false

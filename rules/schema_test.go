@@ -45,7 +45,7 @@ var formatKeys = []struct {
 			"watch: {get: /a, query: {a: b}, header: {x: y}, expect: response.status == 200, every: 5s, until: response.json.done, failed_when: 'false', class: logic, max: 1h}", "on_absent: escalate", "manual_check: x", "max_body: 1MiB", "repeat: replay", "repeat: refuse",
 			"watch: {get: \"{response.header['location']}\", until: response.json.done, max: 1h}",
 			"secret: [json.s]", "settle: 10m", "absent_confirmations: 3", "absent_spacing: 1m", "block_scope: mutation",
-			"bounds: {commit: 1s, lag: 1s, source: x}", "encoded_slash: keep", "timeout: 5s",
+			"bounds: {commit: 1s, lag: 1s, source: x}", "encoded_slash: keep", "empty_segments: keep", "timeout: 5s",
 			"subkey_header: forbidden", "subkey_header: optional", "subkey_header: required", "drift: warn", "drift: refuse", "drift: allow", "was: [old]", "accept: [{no-result: why}]",
 			"send: [{prepare: a, post: /a, json: {x: 1}, query: {a: b}, expect: response.status == 200, keep: {id: response.json.id}}, {commit: , put: /b, form: {id: {cel: mutation.kept.id}}}]",
 			"send: [{prepare: a, patch: /a, keep: {id: response.json.id}}, {commit: , post: '/b/{mutation.kept.id}', header: {a: b}}]",

@@ -45,6 +45,9 @@ type scope struct {
 	problem *Refusal
 }
 
+// keepsEmpty reports whether the request's own path has empty segments, which only a rule that keeps them takes.
+func (s *scope) keepsEmpty() bool { return s.req != nil && s.req.path.emptySegment }
+
 // note keeps the first ambiguity.
 func (s *scope) note(r *Refusal) {
 	if s.problem == nil {

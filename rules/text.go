@@ -234,7 +234,7 @@ func (t *text) pathWithout(s *scope, out func(*expr) bool) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		escaped, err := escapeInsertion(v, p.rest)
+		escaped, err := escapeInsertion(v, p.rest, s.keepsEmpty())
 		if err != nil {
 			return "", fmt.Errorf("{%s}: %w", p.expr.source, err)
 		}
@@ -244,13 +244,16 @@ func (t *text) pathWithout(s *scope, out func(*expr) bool) (string, error) {
 }
 
 // escapeInsertion escapes a value for a path and refuses what would change the
-// path's shape.
-func escapeInsertion(value string, rest bool) (string, error) {
+// path's shape. With empty, the rest of a path may have empty segments.
+func escapeInsertion(value string, rest, empty bool) (string, error) {
 	segments := []string{value}
 	if rest {
 		segments = strings.Split(value, "/")
 	}
 	for i, segment := range segments {
+		if segment == "" && empty && len(segments) > 1 {
+			continue
+		}
 		if _, refusal := checkSegment(segment); refusal != nil {
 			return "", errors.New("the value can't be part of a path")
 		}
