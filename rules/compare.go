@@ -55,7 +55,7 @@ type Comparison struct {
 func (op *Operation) Compare(stored, asked *Request) Comparison {
 	stored, asked = op.Redact(stored), op.Redact(asked) // An older record may show more.
 	a, b := op.bind(stored), op.bind(asked)
-	if a.req.read().problem != nil || b.req.read().problem != nil {
+	if op.unreadable(a.req) != nil || op.unreadable(b.req) != nil {
 		return Comparison{Why: "one of the two bodies can't be read"}
 	}
 	out := op.difference(a, b)

@@ -26,9 +26,11 @@ const maxDecoded = 64 << 20
 type content struct {
 	// bytes is the body with its Content-Encoding undone.
 	bytes []byte
-	// problem is set when the bytes can't be had without guessing; everything
-	// that reads the body then refuses with it.
+	// problem is set when the body can't be read without guessing; everything
+	// that reads it then refuses with it.
 	problem *Refusal
+	// opaque says that bytes are all the same what is sent: a rule may know the body by them.
+	opaque bool
 	// jsonProblem is set when the body is JSON that two parsers could read differently. Everything that reads its
 	// values refuses with it.
 	jsonProblem *Refusal
@@ -59,6 +61,14 @@ func (r *Request) read() *content {
 	return r.content
 }
 
+// opaque reports whether the body can't be read, and may count by its bytes. Frameworks look into forms, JSON and multipart
+// of a POST for an override, which could hide there. It can't where the coding is UTF-8, which some clients say of plain text.
+func (r *Request) opaque() bool {
+	mediaType, problem := declaredBy(r.Header).mediaType()
+	text := strings.EqualFold(strings.Join(r.Header["Content-Encoding"], ","), "utf-8")
+	return r.read().opaque && (r.Method != http.MethodPost || problem == nil && (text || !mayOverride(mediaType)))
+}
+
 // declared are the header fields that say how a body is written. A body is read by them alone. Two requests with the
 // same fields and the same body have the same content.
 type declared struct{ types, codings, lengths []string }
@@ -84,16 +94,19 @@ func (d declared) parse(body []byte) *content {
 		// Nothing is taken for missing that is only masked.
 		return &content{problem: refuse(ProblemAmbiguous, "the body is masked where it is stored")}
 	}
-	mediaType, problem := d.mediaType()
-	if problem != nil {
-		return &content{problem: problem}
-	}
 	plain, problem := d.decode(body)
 	if problem != nil {
-		return &content{problem: problem}
+		return &content{problem: problem, bytes: plain, opaque: plain != nil}
+	}
+	mediaType, problem := d.mediaType()
+	if problem != nil {
+		return &content{problem: problem, bytes: plain, opaque: true}
 	}
 	if len(d.types) > 0 && strings.Contains(strings.ToLower(d.types[0]), "us-ascii") && !isASCII(plain) {
-		return &content{problem: refuse(ProblemAmbiguous, "the body is declared in the charset US-ASCII but holds other characters; declare UTF-8")}
+		return &content{
+			problem: refuse(ProblemAmbiguous, "the body is declared in the charset US-ASCII but holds other characters; declare UTF-8"),
+			bytes:   plain, opaque: true,
+		}
 	}
 	c := &content{bytes: plain, typed: isJSONType(mediaType), untyped: len(d.types) == 0 || mediaType == formType}
 	form := mediaType == formType
@@ -153,7 +166,10 @@ func (c *content) parseJSON(mediaType string) {
 		c.jsonProblem = refuse(ProblemAmbiguous, "the JSON body holds a number that parsers read differently; send it as a string")
 	case errors.Is(err, errTooMany):
 		c.jsonProblem = refuse(ProblemAmbiguous, "the JSON body holds too many values to be read here; send fewer at once")
-	case isJSONType(mediaType) || looksJSON(c.bytes):
+	case !isJSONType(mediaType) && !looksJSON(c.bytes):
+	case errors.Is(err, errHalf), errors.Is(err, errNoNumber):
+		c.jsonProblem = refuse(ProblemAmbiguous, "the JSON body can't be parsed: "+err.Error())
+	default:
 		c.jsonProblem = refuse(ProblemAmbiguous, "the body is declared as JSON or begins like it, but can't be parsed as one UTF-8 JSON value")
 	}
 }
@@ -194,21 +210,32 @@ func (d declared) mediaType() (string, *Refusal) {
 	return "", refuse(ProblemAmbiguous, "the body is declared in a charset other than UTF-8; send UTF-8")
 }
 
-// decode undoes the Content-Encoding: gzip, deflate, aws-chunked or none.
+// errCoded says that a body is not what its Content-Encoding says.
+var errCoded = refuse(ProblemAmbiguous, "the body is not in its declared Content-Encoding; send it plain, or in gzip, deflate or aws-chunked")
+
+// decode undoes the Content-Encoding: gzip, deflate, aws-chunked or none. With a problem it gives the body as it is sent,
+// without the chunks of aws-chunked, which may be signed anew each time. It gives nil if those are broken.
 func (d declared) decode(body []byte) ([]byte, *Refusal) {
 	var r io.Reader
 	var err error
-	coding := strings.ToLower(strings.TrimSpace(strings.Join(d.codings, ",")))
+	names := strings.FieldsFunc(strings.ToLower(strings.Join(d.codings, ",")), func(c rune) bool { return c == ',' || c == ' ' || c == '\t' })
+	if i := slices.Index(names, awsChunked); i >= 0 { // They are outermost, wherever they are named.
+		plain, err := undoAWSChunked(d.lengths, body)
+		if err != nil {
+			line, _, _ := chunkLine(body)
+			if _, chunked := chunkSize(line); chunked {
+				return nil, errCoded
+			}
+			return body, errCoded
+		}
+		body, names = plain, slices.Delete(names, i, i+1)
+	}
+	coding := strings.Join(names, ",")
 	if coding == "" || coding == "identity" {
 		return body, nil
 	}
 	in := bytes.NewReader(body)
 	switch coding {
-	case awsChunked:
-		var plain []byte
-		if plain, err = undoAWSChunked(d.lengths, body); err == nil {
-			return plain, nil
-		}
 	case "gzip", "x-gzip":
 		var z *gzip.Reader
 		if z, err = gzip.NewReader(in); err == nil {
@@ -218,19 +245,19 @@ func (d declared) decode(body []byte) ([]byte, *Refusal) {
 	case "deflate":
 		r, err = newInflater(body, in)
 	default:
-		return nil, refuse(ProblemAmbiguous, "the body's Content-Encoding is not one that is understood here (gzip, deflate, aws-chunked); send it plain")
+		return body, refuse(ProblemAmbiguous, "the body's Content-Encoding is not one that is understood here (gzip, deflate, aws-chunked); send it plain")
 	}
 	if err != nil {
-		return nil, refuse(ProblemAmbiguous, "the body is not in its declared Content-Encoding")
+		return body, errCoded
 	}
 	plain, err := io.ReadAll(io.LimitReader(r, maxDecoded+1))
 	switch {
 	case err != nil:
-		return nil, refuse(ProblemAmbiguous, "the body is not in its declared Content-Encoding")
+		return body, errCoded
 	case len(plain) > maxDecoded:
-		return nil, refuse(ProblemTooLarge, "the body decodes to more than 64 MiB")
+		return body, refuse(ProblemTooLarge, "the body decodes to more than 64 MiB")
 	case in.Len() > 0:
-		return nil, refuse(ProblemAmbiguous, "the compressed body holds more than one stream")
+		return body, refuse(ProblemAmbiguous, "the compressed body holds more than one stream")
 	}
 	return plain, nil
 }

@@ -43,8 +43,8 @@ func (op *Operation) Derive(req *Request, m Match) (*Derived, *Refusal) {
 	if op.Effect != EffectMutation {
 		return nil, refuse(ProblemDenied, op.Name+" is no mutation")
 	}
-	if c := req.read(); c.problem != nil {
-		return nil, c.problem
+	if problem := op.unreadable(req); problem != nil {
+		return nil, problem
 	}
 	s := &scope{req: req, path: m.Path, host: m.Host}
 	d := &Derived{HostGroup: op.Connector.HostGroup, HostVars: maps.Clone(m.Host)}
@@ -74,10 +74,19 @@ func (op *Operation) Derive(req *Request, m Match) (*Derived, *Refusal) {
 	return d, nil
 }
 
+// unreadable says why the rule can't judge the body; nil if it can. A body that can't be read counts by its bytes, if the
+// rule reads nothing of it.
+func (op *Operation) unreadable(req *Request) *Refusal {
+	if op.bytesOnly && req.opaque() {
+		return nil
+	}
+	return req.read().problem
+}
+
 // Account is what [Operation.Derive] finds to be the account, and nothing else of it.
 func (op *Operation) Account(req *Request, m Match) (string, *Refusal) {
-	if c := req.read(); c.problem != nil {
-		return "", c.problem
+	if problem := op.unreadable(req); problem != nil {
+		return "", problem
 	}
 	return op.accountOf(&scope{req: req, path: m.Path, host: m.Host})
 }

@@ -134,6 +134,10 @@ var (
 	errTooMany = errors.New("too many values")
 	// errTooDeep is a text that is nested beyond maxJSONDepth.
 	errTooDeep = fmt.Errorf("%w: nested too deeply", errJSONSyntax)
+	// errHalf is a surrogate without the other one (RFC 8259 §8.2).
+	errHalf = fmt.Errorf("%w: a text holds half an emoji, such as \\ud83d without its other escape; cut texts between characters", errJSONSyntax)
+	// errNoNumber is what Python and JavaScript call numbers, and JSON doesn't have (RFC 8259 §6).
+	errNoNumber = fmt.Errorf("%w: NaN and Infinity are no JSON; send null or a text, or leave the member out", errJSONSyntax)
 )
 
 // maxJSONDepth bounds nesting, well above what any API sends.
@@ -159,7 +163,14 @@ func parseJSON(text []byte) (*jsonValue, error) {
 		}
 	}
 	// jsontext's own error may quote the text.
-	return nil, fmt.Errorf("%w (at byte %d)", errJSONSyntax, p.InputOffset())
+	why := errJSONSyntax
+	switch rest := bytes.TrimLeft(text[p.InputOffset():], " \t\r\n,:-"); {
+	case bytes.HasPrefix(rest, []byte("NaN")), bytes.HasPrefix(rest, []byte("Infinity")):
+		why = errNoNumber
+	case err != nil && strings.Contains(err.Error(), "invalid surrogate pair"):
+		why = errHalf
+	}
+	return nil, fmt.Errorf("%w (at byte %d)", why, p.InputOffset())
 }
 
 // jsonParser is the state of one parse.

@@ -35,18 +35,22 @@ func (d *decoder) mutation(m fields, op *Operation, l *loading) {
 	d.strategies(m.At("reconcile"), op)
 	d.verifiable(m.At("verify_on_replay"), op, l)
 	d.compensate(m.At("compensate"), op)
-	op.namesJSON = op.readsJSON()
+	op.namesJSON = op.reads("json")
+	op.bytesOnly = !op.namesJSON && !op.reads("form", "form_all") && (op.collations == nil || op.collations.body == 0)
 }
 
-// readsJSON reports whether the rule reads, or names a place of, the request's JSON.
-func (op *Operation) readsJSON() bool {
-	at := func(p place) bool { return p.root == "json" }
-	return op.ignored.tree() != nil || op.minor.tree() != nil || op.collations.tree() != nil || slices.ContainsFunc(op.secret, at) ||
+// reads reports whether the rule reads, or names a place of, the request's body under one of the roots.
+func (op *Operation) reads(roots ...string) bool {
+	at := func(p place) bool { return slices.Contains(roots, p.root) }
+	in := func(e *expr) bool { return e != nil && e.readsAny(roots...) }
+	placed := func(root string) bool {
+		return root == "json" && (op.insignificant.tree() != nil || op.collations.tree() != nil) ||
+			len(op.insignificant.names[root]) > 0 || op.collations != nil && len(op.collations.names[root]) > 0
+	}
+	return slices.ContainsFunc(roots, placed) || slices.ContainsFunc(op.secret, at) ||
 		op.NativeKey != nil && at(op.NativeKey.at) || op.marker != nil && at(op.marker.at) ||
-		op.Connector.account.readsJSONAt() || slices.ContainsFunc(op.exprs(), (*expr).readsJSONAt)
+		in(op.Connector.account) || slices.ContainsFunc(op.exprs(), in)
 }
-
-func (e *expr) readsJSONAt() bool { return e != nil && e.readsAny("json") }
 
 // identity reads the map of names to expressions, or the word none.
 func (d *decoder) identity(v value, op *Operation) {

@@ -205,6 +205,8 @@ type Operation struct {
 	emptySegments bool
 	// namesJSON says that the rule reads or names something in the request's JSON.
 	namesJSON bool
+	// bytesOnly says that the rule reads and names nothing in the request's body, and knows it by its bytes at most.
+	bytesOnly bool
 }
 
 // Reconciles reports whether the operation has a strategy other than none.

@@ -36,7 +36,7 @@ func (m *Match) override(req *Request) (found string) {
 	if isSafe(req.Method) || !req.HasBody() || m.Unmatched || !req.BodyLoaded() {
 		return ""
 	}
-	if m.Effect != EffectMutation {
+	if m.Effect != EffectMutation || req.read().opaque {
 		return m.overrideStart(req, bytes.NewReader(req.body))
 	}
 	mediaType, _ := declaredBy(req.Header).mediaType()

@@ -101,10 +101,10 @@ func (s *scope) queryPairs() *pairs {
 	return s.query
 }
 
-// bodyDigest is the digest of the decoded body.
+// bodyDigest is the digest of the decoded body. One that can't be read counts as it is sent.
 func (s *scope) bodyDigest() string {
 	c := s.req.read()
-	if c.problem != nil {
+	if c.problem != nil && !s.req.opaque() {
 		s.note(c.problem)
 	}
 	if s.digest == "" {
