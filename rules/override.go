@@ -49,7 +49,8 @@ func unlessMatched(what, root, name string) string {
 	if root == "header" {
 		place = strings.ToLower(place)
 	}
-	return what + name + ", and no condition of its operation reads that; a rule may allow it (when: " + place + " == 'PUT')"
+	return what + name + ", and no condition of its operation reads that; a connector's operation may allow it, with effect read or mutation (match.when: " +
+		place + " == 'PUT')"
 }
 
 // idle reports whether an override to that method leaves the request what it is. Where no rule looks, one to a safe

@@ -151,3 +151,60 @@ func TestOverridesDoNotMakeAReadWait(t *testing.T) {
 		}
 	}
 }
+
+// What real clients send: Google's send a long GET as POST, SharePoint wants an update as one.
+const byOverride = connectorHead + `
+  - name: long
+    before: [create, update]
+    match: {method: POST, path: "/v3/{what...}", when: "header[?'x-http-method-override'].orValue('') == 'GET'"}
+    effect: read
+  - name: create
+    match: {method: POST, path: /v3/items}
+    effect: mutation
+    identity: {ref: json.ref}
+    reconcile: [{none: why}]
+    manual_check: look
+  - name: update
+    match: {method: POST, path: "/v3/items/{id}", when: "header[?'x-http-method'].orValue('') == 'MERGE'"}
+    effect: mutation
+    identity: {item: path.id, ref: json.ref}
+    reconcile: [{none: why}]
+    manual_check: look
+`
+
+func TestARuleAllowsAnOverrideThatItReads(t *testing.T) {
+	t.Parallel()
+	set := load(t, byOverride)
+	long := "q=" + strings.Repeat("a", 3000)
+	for name, c := range map[string]struct {
+		target, body string
+		header       []string
+		operation    string
+	}{
+		"a long GET":                          {"/v3/search", long, []string{"X-HTTP-Method-Override: GET", formHeader}, "long"},
+		"a long GET of what is created there": {"/v3/items", long, []string{"X-HTTP-Method-Override: GET", formHeader}, "long"},
+		"MERGE":                               {"/v3/items/7", `{"ref":"r"}`, []string{"X-HTTP-Method: MERGE", jsonHeader}, "update"},
+		"one to its own method":               {"/v3/items", `{"ref":"r"}`, []string{"X-HTTP-Method: POST", jsonHeader}, "create"},
+		"another method":                      {"/v3/search", long, []string{"X-HTTP-Method-Override: DELETE", formHeader}, ""},
+		"another of an update":                {"/v3/items/7", `{"ref":"r"}`, []string{"X-HTTP-Method: DELETE", jsonHeader}, ""},
+		"one of what is created":              {"/v3/items", `{"ref":"r"}`, []string{"X-HTTP-Method: MERGE", jsonHeader}, ""},
+		"two methods":                         {"/v3/items", `{"ref":"r"}`, []string{"X-HTTP-Method: POST", "X-HTTP-Method: DELETE", jsonHeader}, ""},
+		"another field beside it":             {"/v3/search", long, []string{"X-HTTP-Method-Override: GET", "X-HTTP-Method: PUT", formHeader}, ""},
+		"a form field beside it":              {"/v3/search", long + "&_method=DELETE", []string{"X-HTTP-Method-Override: GET", formHeader}, ""},
+	} {
+		req := request(t, "POST https://api.test"+c.target, c.body, c.header...)
+		m := set.Match(req)
+		if m.Refusal == nil && m.Effect == EffectRead {
+			m.Refusal = m.JudgeWhole(req, []byte(c.body))
+		}
+		switch {
+		case c.operation == "" && m.Refusal == nil:
+			t.Errorf("%s: passes as %+v", name, m)
+		case c.operation == "":
+		case m.Refusal != nil || m.Operation == nil || m.Operation.Name != c.operation:
+			t.Errorf("%s: %+v", name, m)
+		case m.Effect == EffectMutation:
+			derive(t, set, req)
+		}
+	}
+}
