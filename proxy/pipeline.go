@@ -129,7 +129,9 @@ func (p *Proxy) unmatched(x *exchange, r *http.Request, req *rules.Request) *htt
 		return p.pass(x, r, req, "")
 	case PolicyObserve:
 		x.effect = "observe"
-		p.observe(x, r, req)
+		if f := p.observe(x, r, req); f != nil {
+			return p.refused(x, r, f)
+		}
 		resp := p.pass(x, r, req, "")
 		resp.Header.Set(dispatch.FieldObserved, "true")
 		return resp

@@ -11,7 +11,7 @@ import (
 func TestACaseShowsWhatWholeSecondsLeadTo(t *testing.T) {
 	t.Parallel()
 	for at, want := range map[string]string{
-		"2026-01-02T03:04:05Z":     `observation is "retry", expected "applied" (the object 7 was created within 2m0s of the claim, so it can't be told whose it is)`,
+		"2026-01-02T03:04:05Z":     `observation is "retry", expected "applied" (the object 7 was created within 2m0s of the claim, so it can't be told whose it is; a created in fractions of a second, or a marker, tells)`,
 		"2026-01-02T03:04:05.6Z":   "",
 		"2026-01-02T03:04:06Z":     "",
 		"2026-01-02T03:04:05.499Z": `observation is "retry"`,

@@ -281,7 +281,8 @@ func (a *Asking) sinceClaim(found []object, clocks Clocks) (left []object, unsur
 		case !one.created.Before(since) || one.created.Before(claimed.Add(-margin)):
 			continue
 		case one.created.Before(claimed.Add(ahead)):
-			return nil, fmt.Sprintf("the object %s was created within %v of the claim, so it can't be told whose it is", printable(one.id), margin)
+			return nil, fmt.Sprintf("the object %s was created within %v of the claim, so it can't be told whose it is; "+
+				"a created in fractions of a second, or a marker, tells", printable(one.id), margin)
 		default:
 			return nil, fmt.Sprintf("the object %s was created after a sending that failed and before one that may have made it, so it may not be ours",
 				printable(one.id))

@@ -75,7 +75,7 @@ type Stopped struct {
 	Reason string `json:"reason,omitzero"`
 	// Target is the operation in the rule's words.
 	Target string `json:"target,omitzero"`
-	// Tries counts the tries that reached the API; NextTryAt is when the next is due.
+	// Tries counts how often the API was asked; NextTryAt is when it is asked next.
 	Tries     int       `json:"tries,omitzero"`
 	NextTryAt time.Time `json:"next_try_at,omitzero"`
 }

@@ -267,15 +267,23 @@ func settle(ctx context.Context, h *host, scope managed.Scope, wait time.Duratio
 	switch {
 	case err != nil:
 	case standing.Pending > 0:
-		say("what became of %d mutation(s) of workflow %s is still unknown, and asked about only while a proxy runs: "+
+		say("what became of %s of workflow %s is still unknown, and asked about only while a proxy runs: "+
 			"run the same command again, or keep keep-proxy serve up. The oldest is %s: %s",
-			standing.Pending, scope.Workflow, standing.Oldest.Mutation, standing.Oldest.Reason)
+			counted(standing.Pending, "mutation"), scope.Workflow, standing.Oldest.Mutation, standing.Oldest.Reason)
 	case standing.Waiting > 0:
-		say("%d mutation(s) of workflow %s wait for a person; see keep-proxy resolve", standing.Waiting, scope.Workflow)
+		say("in workflow %s %s for a person; see keep-proxy resolve", scope.Workflow, waits(standing.Waiting))
 	case scope.Mutation != "":
 		say("settled: run the same command again")
 	}
 	return err
+}
+
+// waits says that mutations wait.
+func waits(n int) string {
+	if n == 1 {
+		return "1 mutation waits"
+	}
+	return fmt.Sprintf("%d mutations wait", n)
 }
 
 // others says how many mutations are unknown.
