@@ -78,7 +78,7 @@ func TestWhatIsNotAWholeListingIsRetry(t *testing.T) {
 		"forbidden":             {func(w *world) { w.api.answering(http.StatusForbidden, nil, "") }, true, "answered 403"},
 		"a redirect":            {func(w *world) { w.api.answering(http.StatusFound, http.Header{"Location": {"/"}}, "") }, true, "answered 302"},
 		"no JSON":               {func(w *world) { w.api.answering(http.StatusOK, nil, "<html>") }, true, "the listing can't be read"},
-		"another shape":         {func(w *world) { w.api.answering(http.StatusOK, nil, `{"data":[]}`) }, true, "no such value: .items"},
+		"another shape":         {func(w *world) { w.api.answering(http.StatusOK, nil, `{"data":[]}`) }, true, "no such key: items"},
 		"a cut answer":          {func(w *world) { w.api.script(cut) }, true, "no whole answer"},
 		"a cut answer that reads like a whole one": {func(w *world) {
 			w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {

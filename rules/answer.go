@@ -16,8 +16,9 @@ type answer struct {
 	parsed *content
 	// asked says that it answers a read of ours. Such an answer tells what isn't there from what can't be read.
 	asked bool
-	// celled is what CEL has been given of the body, by the name of the member.
+	// celled is what CEL has been given of the body for a scope, by the name of the member.
 	celled map[string]ref.Val
+	scope  *scope
 }
 
 // newAnswer wraps a response; nil for nil.
@@ -52,7 +53,7 @@ func (a *answer) json() (*jsonValue, *Refusal) {
 		return nil, refuse(ProblemAmbiguous, "the answer's body is not complete")
 	}
 	if a.parsed == nil {
-		a.parsed = parseContent(a.Header, a.Body)
+		a.parsed = parseAnswer(a.Header, a.Body)
 	}
 	if a.parsed.problem != nil {
 		return nil, a.parsed.problem
@@ -63,8 +64,8 @@ func (a *answer) json() (*jsonValue, *Refusal) {
 	return a.parsed.json, a.parsed.jsonProblem
 }
 
-// text is the answer's content as text, whatever it is declared as. One that was cut,
-// or that is no UTF-8, is refused.
+// text is the answer's content as text, whatever it is declared as. One that was cut, or that can't be read in its
+// charset, is refused.
 func (a *answer) text() (string, *Refusal) {
 	if _, problem := a.json(); problem != nil && (a.parsed == nil || a.parsed.problem != nil) {
 		return "", problem
@@ -95,16 +96,16 @@ func answerMap(a *answer, s *scope) *lazyMap {
 		if name != "json" && name != "text" {
 			return head.Find(types.String(name))
 		}
-		if v, done := a.celled[name]; done {
+		if v, done := a.celled[name]; done && a.scope == s {
 			return v, true
 		}
-		v, problem := a.body(name)
+		v, problem := a.body(name, s)
 		if problem != nil {
 			s.note(problem)
 			return nil, false
 		}
-		if a.celled == nil {
-			a.celled = map[string]ref.Val{}
+		if a.scope != s {
+			a.celled, a.scope = map[string]ref.Val{}, s
 		}
 		a.celled[name] = types.DefaultTypeAdapter.NativeToValue(v)
 		return a.celled[name], true
@@ -121,7 +122,7 @@ type lazyMap struct {
 func (m *lazyMap) Find(key ref.Val) (ref.Val, bool) {
 	name, ok := key.(types.String)
 	if !ok {
-		return nil, false
+		return types.MaybeNoSuchOverloadErr(key), false
 	}
 	return m.find(string(name))
 }
@@ -129,7 +130,7 @@ func (m *lazyMap) Find(key ref.Val) (ref.Val, bool) {
 // Get implements traits.Indexer.
 func (m *lazyMap) Get(key ref.Val) ref.Val {
 	v, ok := m.Find(key)
-	if !ok {
+	if !ok && v == nil {
 		return types.NewErr("no such key: %v", key)
 	}
 	return v
@@ -137,17 +138,20 @@ func (m *lazyMap) Get(key ref.Val) ref.Val {
 
 // Contains implements traits.Container.
 func (m *lazyMap) Contains(key ref.Val) ref.Val {
-	_, ok := m.Find(key)
+	v, ok := m.Find(key)
+	if !ok && v != nil {
+		return v
+	}
 	return types.Bool(ok)
 }
 
 // body is the member json or text for CEL.
-func (a *answer) body(name string) (any, *Refusal) {
+func (a *answer) body(name string, s *scope) (any, *Refusal) {
 	if name == "text" {
 		return a.text()
 	}
 	v, problem := a.json()
-	return celOrEmpty(v), problem
+	return celOrEmpty(v, oddAdapter{s}), problem
 }
 
 // Response is an answer as far as it was read.

@@ -406,7 +406,9 @@ func (r *resultTemplate) build(s *scope) (*Result, error) {
 	if r.json == nil {
 		return out, nil
 	}
+	s.copies = true
 	v, present, err := r.json.build(s)
+	s.copies = false
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("result: %w", err)

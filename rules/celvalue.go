@@ -18,21 +18,24 @@ import (
 
 // celOrEmpty is the CEL value of v, or an empty map for none. In that map an optional member is absent, and any other
 // is an error.
-func celOrEmpty(v *jsonValue) any {
+func celOrEmpty(v *jsonValue, as types.Adapter) any {
 	if v == nil {
-		return &sizedMap{types.NewStringInterfaceMap(types.DefaultTypeAdapter, map[string]any{}), 1}
+		return &sizedMap{types.NewStringInterfaceMap(as, map[string]any{}), sized{1, &jsonValue{kind: jsonObject}}}
 	}
-	return toCEL(v)
+	return toCEL(v, as)
 }
 
-// toCEL converts a JSON value to what CEL's type adapter takes.
-func toCEL(v *jsonValue) any {
-	out, _ := sizedCEL(v)
+// toCEL converts a JSON value to what CEL's type adapter takes, which is as.
+func toCEL(v *jsonValue, as types.Adapter) any {
+	out, _ := sizedCEL(v, as)
 	return out
 }
 
 // sizedCEL is toCEL with the size of what it makes, in the units of memoryLimit.
-func sizedCEL(v *jsonValue) (out any, size uint32) {
+func sizedCEL(v *jsonValue, as types.Adapter) (out any, size uint32) {
+	if v.odd == oddItself {
+		return refusedOdd, 1
+	}
 	switch v.kind {
 	case jsonNull:
 		return types.NullValue, 1
@@ -49,41 +52,43 @@ func sizedCEL(v *jsonValue) (out any, size uint32) {
 		size = 1
 		for i := range v.items {
 			var n uint32
-			list[i], n = sizedCEL(&v.items[i])
+			list[i], n = sizedCEL(&v.items[i], as)
 			size += n
 		}
-		return &sizedList{types.NewDynamicList(types.DefaultTypeAdapter, list), size}, size
+		return &sizedList{types.NewDynamicList(as, list), sized{size, v}}, size
 	case jsonObject:
 		members := make(map[string]any, len(v.items))
 		size = 1
 		for i := range v.items {
 			var n uint32
-			members[v.names[i]], n = sizedCEL(&v.items[i])
+			members[v.names[i]], n = sizedCEL(&v.items[i], as)
 			size += n + textSize(v.names[i])
 		}
-		return &sizedMap{types.NewStringInterfaceMap(types.DefaultTypeAdapter, members), size}, size
+		return &sizedMap{types.NewStringInterfaceMap(as, members), sized{size, v}}, size
 	}
 	return types.NullValue, 1
 }
 
-// sizedMap and sizedList know how much they hold. CEL would count it at every step at which it meets one. It stops
-// counting, and fails the expression, at 10,000 values or the fifth level. Large objects of an API, or pages of them,
-// have more.
+// sized knows how much a map or list holds. CEL would count it at every step at which it meets one. It stops counting,
+// and fails the expression, at 10,000 values or the fifth level. Large objects of an API, or pages of them, have more.
+type sized struct {
+	size uint32
+	// of is the same as JSON.
+	of *jsonValue
+}
+
+// AggregateSize implements types.AggregateSizeVisitor.
+func (s sized) AggregateSize(types.AggregateSizer) uint32 { return s.size }
+
 type sizedMap struct {
 	traits.Mapper
-	size uint32
+	sized
 }
 
 type sizedList struct {
 	traits.Lister
-	size uint32
+	sized
 }
-
-// AggregateSize implements types.AggregateSizeVisitor.
-func (m *sizedMap) AggregateSize(types.AggregateSizer) uint32 { return m.size }
-
-// AggregateSize implements types.AggregateSizeVisitor.
-func (l *sizedList) AggregateSize(types.AggregateSizer) uint32 { return l.size }
 
 // textSize is the size of a text, of which CEL counts ten bytes as one value.
 func textSize(s string) uint32 { return uint32(len(s)/10) + 1 }
@@ -200,6 +205,12 @@ func jsonWithin(v ref.Val, left *int) (jsonValue, error) {
 		return stringValue(v.Time.UTC().Format(time.RFC3339Nano)), nil
 	case *types.Err:
 		return jsonValue{}, v
+	case *sizedMap:
+		*left -= v.of.count()
+		return *v.of, nil
+	case *sizedList:
+		*left -= v.of.count()
+		return *v.of, nil
 	case traits.Mapper:
 		return jsonOfMap(v, left)
 	case traits.Lister:
@@ -217,7 +228,7 @@ func jsonOfList(l traits.Lister, left *int) (jsonValue, error) {
 			return jsonValue{}, err
 		}
 		if present {
-			out.items = append(out.items, item)
+			out.items, out.odd = append(out.items, item), max(out.odd, item.odd)
 		}
 	}
 	return out, nil
@@ -245,7 +256,7 @@ func jsonOfMap(m traits.Mapper, left *int) (jsonValue, error) {
 	slices.Sort(names)
 	out := jsonValue{kind: jsonObject, names: names}
 	for _, name := range names {
-		out.items = append(out.items, values[name])
+		out.items, out.odd = append(out.items, values[name]), max(out.odd, values[name].odd)
 	}
 	return out, nil
 }

@@ -34,6 +34,8 @@ type jsonValue struct {
 	// names are an object's member names; items its values, or an array's.
 	names []string
 	items []jsonValue
+	// odd is only set in answers.
+	odd oddness
 }
 
 // stringValue makes a JSON string.
@@ -45,6 +47,15 @@ func boolValue(b bool) jsonValue {
 		return jsonValue{kind: jsonTrue}
 	}
 	return jsonValue{kind: jsonFalse}
+}
+
+// count is how many values it holds, itself among them.
+func (v *jsonValue) count() int {
+	n := 1
+	for i := range v.items {
+		n += v.items[i].count()
+	}
+	return n
 }
 
 // member finds a member of an object.
@@ -150,7 +161,11 @@ const maxJSONValues = 1 << 20
 // parseJSON reads exactly one JSON value (RFC 8259). Repeated member names
 // ([jsontext.ErrDuplicateName]), invalid UTF-8 and numbers out of range are errors.
 func parseJSON(text []byte) (*jsonValue, error) {
-	p := jsonParser{Decoder: jsontext.NewDecoder(bytes.NewBuffer(text))}
+	return (&jsonParser{Decoder: jsontext.NewDecoder(bytes.NewBuffer(text))}).whole(text)
+}
+
+// whole reads the one value, and the end of the text.
+func (p *jsonParser) whole(text []byte) (*jsonValue, error) {
 	v, err := p.value()
 	if err == nil {
 		if _, err = p.ReadToken(); errors.Is(err, io.EOF) {
@@ -177,6 +192,8 @@ func parseJSON(text []byte) (*jsonValue, error) {
 type jsonParser struct {
 	*jsontext.Decoder
 	count int
+	// odd says that values may be odd.
+	odd bool
 }
 
 // kinds are the kinds of values by what they begin with.
@@ -189,6 +206,9 @@ func (p *jsonParser) value() (jsonValue, error) {
 	if p.count++; p.count > maxJSONValues {
 		return jsonValue{}, errTooMany
 	}
+	if p.odd && p.PeekKind() == jsontext.KindString {
+		return p.oddText()
+	}
 	token, err := p.ReadToken()
 	if err != nil {
 		return jsonValue{}, err
@@ -200,7 +220,10 @@ func (p *jsonParser) value() (jsonValue, error) {
 	case jsonNumber:
 		v.text = token.String()
 		if f, err := strconv.ParseFloat(v.text, 64); !isInteger(v.text) && (err != nil || math.IsInf(f, 0)) {
-			return jsonValue{}, errNumberRange
+			if !p.odd {
+				return jsonValue{}, errNumberRange
+			}
+			v.text, v.odd = "null", oddItself // As JavaScript writes them.
 		}
 	case jsonArray, jsonObject:
 		return v, p.members(&v)
@@ -227,6 +250,9 @@ func (p *jsonParser) members(v *jsonValue) error {
 			return err
 		}
 		v.items = append(v.items, item)
+	}
+	if p.odd {
+		v.markOdd()
 	}
 	_, err := p.ReadToken()
 	return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"cel.dev/cel-go/common/types"
@@ -162,7 +163,7 @@ func (w *Watch) Follows(env Env, resp *Response) bool {
 	s := w.ask.op.scope(env)
 	s.resp = newAnswer(resp)
 	_, err := single(w.ask.path.parts[0].expr, s)
-	return !errors.Is(err, errMissing)
+	return !errors.Is(err, errMissing) && !strings.HasPrefix(fmt.Sprint(errors.Unwrap(err)), "no such key") // CEL's own words.
 }
 
 // Judge says what an answer to Ask shows, and why. It is pending unless the answer is whole and as expected, and one of

@@ -115,7 +115,7 @@ func TestStoredAnswersHoldNoSecret(t *testing.T) {
 		{"cut where it still parses", body, false, nil, ""},
 		{"cut", body[:40], true, nil, ""},
 		{"no JSON", secretWord, true, nil, ""},
-		{"repeated names", `{"token":"` + secretWord + `","token":1}`, true, nil, ""},
+		{"repeated names", `{"token":"` + secretWord + `","token":1}`, true, nil, `{"token":"<secret>","token":"<secret>"}`},
 		{"compressed", squeeze(t, "gzip", body), true, map[string][]string{"Content-Encoding": {"gzip"}, "Content-Length": {"1"}},
 			`{"token":"<secret>","list":[{"s":"<secret>"},{"s":"<secret>"}],"id":9007199254740993}`},
 		{"in an unknown coding", secretWord, true, map[string][]string{"Content-Encoding": {"br"}}, ""},

@@ -158,7 +158,7 @@ func TestAnswersThatCannotBeUsedAreRetry(t *testing.T) {
 		{"a redirect", &Response{Status: 302, Complete: true}, "302"},
 		{"partial content", &Response{Status: 206, Complete: true, Body: []byte(`[]`)}, "206"},
 		{"an error of the server", &Response{Status: 500, Complete: true, Body: []byte(`[]`)}, "500"},
-		{"repeated names", &Response{Status: 200, Complete: true, Body: []byte(`[{"id":1,"id":2}]`)}, "repeats"},
+		{"repeated names", &Response{Status: 200, Complete: true, Body: []byte(`[{"ref":1,"ref":2}]`)}, "repeats"},
 		{"an unknown coding", &Response{Status: 200, Complete: true, Header: map[string][]string{"Content-Encoding": {"br"}}, Body: []byte(`[]`)}, "Content-Encoding"},
 	}
 	for _, tc := range cases {

@@ -14,48 +14,21 @@ import (
 // value per name. Reading a repeated name is noted as an ambiguity in the scope,
 // where no default can hide it.
 type onceMap struct {
+	lazyMap
 	scope *scope
 	root  string
 }
 
-var (
-	_ traits.Mapper              = (*onceMap)(nil)
-	_ types.AggregateSizeVisitor = (*onceMap)(nil)
-)
-
-// Find implements traits.Mapper.
-func (m *onceMap) Find(key ref.Val) (ref.Val, bool) {
-	name, ok := key.(types.String)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(key), false
-	}
-	v, ok := m.scope.named(m.root, string(name))
-	if !ok {
+func (s *scope) onceMap(root string) *onceMap {
+	return &onceMap{lazyMap{nil, func(name string) (ref.Val, bool) {
+		if v, ok := s.named(root, name); ok {
+			return types.String(v), true
+		}
 		return nil, false
-	}
-	return types.String(v), true
+	}}, s, root}
 }
 
-// Get implements traits.Indexer.
-func (m *onceMap) Get(key ref.Val) ref.Val {
-	v, ok := m.Find(key)
-	switch {
-	case ok:
-		return v
-	case v != nil:
-		return v
-	}
-	return types.NewErr("no such key: %v", key)
-}
-
-// Contains implements traits.Container.
-func (m *onceMap) Contains(key ref.Val) ref.Val {
-	v, ok := m.Find(key)
-	if v != nil && !ok {
-		return v
-	}
-	return types.Bool(ok)
-}
+var _ types.AggregateSizeVisitor = (*onceMap)(nil)
 
 // whole is the map as a value of its own, for everything that isn't a lookup.
 func (m *onceMap) whole() traits.Mapper {

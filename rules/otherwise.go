@@ -22,7 +22,7 @@ func (a *Asking) otherwise(found *jsonValue) string {
 		asked := stringValue(one.value)
 		v, has := found.member(one.name)
 		counts := has && !a.ownField(one.name) && !op.insignificant.has("form", one.name) && len(c.form.values(one.name)) == 1
-		if counts && !alikeLoosely(&asked, v, op.collations.of("form", one.name)) {
+		if counts && (v.odd > 0 || !alikeLoosely(&asked, v, op.collations.of("form", one.name))) {
 			return placeName("form", one.name)
 		}
 	}
@@ -37,6 +37,8 @@ func (a *Asking) otherwiseIn(at string, asked, found *jsonValue, t trees) string
 		sub, gone := t.member(name, one)
 		switch {
 		case !has, gone, sub.isMinor, at == "json" && a.ownField(name):
+		case v.odd == oddItself:
+			return placeName(at, name)
 		case one.kind == jsonObject:
 			if below := a.otherwiseIn(placeName(at, name), one, v, sub); below != "" {
 				return below

@@ -276,9 +276,12 @@ func (op *Operation) RedactResponse(resp *Response) *Response {
 		return next
 	}
 	next.Body = nil
-	c := parseContent(resp.Header, resp.Body)
+	c := parseAnswer(resp.Header, resp.Body)
 	if resp.Complete && c.problem == nil && c.json != nil {
 		next.Body = appendMasked(nil, c.json, tree)
+		if media, _, more := strings.Cut(next.Header.Get("Content-Type"), ";"); more {
+			next.Header.Set("Content-Type", media) // JSON is UTF-8, whatever its charset was.
+		}
 	}
 	delete(next.Header, "Content-Encoding")
 	delete(next.Header, "Content-Length")

@@ -27,6 +27,8 @@ type scope struct {
 	steps map[string]*answer
 	// stored is the recorded request (inCompare only).
 	stored *scope
+	// copies says that a result is made, which may hold odd values as the API wrote them.
+	copies bool
 
 	query *pairs
 	// indexes are of the query and the form, where they are long.
@@ -194,7 +196,7 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	case "host":
 		return s.host, true
 	case "query", "form", "header":
-		return &onceMap{scope: s, root: name}, true
+		return s.onceMap(name), true
 	case "query_all":
 		p := s.queryPairs()
 		return s.once(name, func() any { return allValues(p) }), true
@@ -203,7 +205,7 @@ func (s *scope) ResolveName(name string) (any, bool) {
 		return s.once(name, func() any { return allValues(p) }), true
 	case "json":
 		v := s.json()
-		return s.once(name, func() any { return celOrEmpty(v) }), true
+		return s.once(name, func() any { return celOrEmpty(v, types.DefaultTypeAdapter) }), true
 	case "body_sha256":
 		return s.bodyDigest(), true
 	case "account":
@@ -227,9 +229,9 @@ func (s *scope) resolveRecord(name string) (any, bool) {
 		return s.mutation.Object, true
 	case name == "found" && s.found != nil:
 		if s.celledFound.of != s.found {
-			s.celledFound.of, s.celledFound.as = s.found, toCEL(s.found)
+			s.celledFound.of, s.celledFound.as = s.found, toCEL(s.found, oddAdapter{s})
 		}
-		return s.celledFound.as, true
+		return oddAdapter{s}.NativeToValue(s.celledFound.as), true
 	}
 	return types.WrapErr(errMissing), true
 }
@@ -281,7 +283,7 @@ func (m *Mutation) kept() map[string]any {
 	out := make(map[string]any, len(m.Kept))
 	for name, text := range m.Kept {
 		if v, err := parseJSON([]byte(text)); err == nil {
-			out[name] = toCEL(v)
+			out[name] = toCEL(v, types.DefaultTypeAdapter)
 		}
 	}
 	return out

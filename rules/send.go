@@ -68,6 +68,9 @@ func (s *Send) Keep(i int, env Env, resp *Response) (map[string]string, error) {
 	out := make(map[string]string, len(step.keep))
 	for _, e := range step.keep {
 		v, err := required(e.expr, scope)
+		if err == nil && v.odd > 0 {
+			err = refusedOdd
+		}
 		if err != nil {
 			return nil, errors.New("its answer has no " + e.name + step.ask.op.because(err))
 		}

@@ -321,6 +321,9 @@ func (t *template) build(s *scope) (v jsonValue, present bool, err error) {
 		if err != nil {
 			return jsonValue{}, false, fmt.Errorf("{cel: %s}: %w", t.expr.source, err)
 		}
+		if v.odd > 0 && !s.copies {
+			return jsonValue{}, false, refusedOdd
+		}
 		return v, present, nil
 	}
 	if t.value.kind != jsonArray && t.value.kind != jsonObject {

@@ -74,7 +74,7 @@ func TestValuesOfTheWrongKindAreNamed(t *testing.T) {
 		{"operations as a map", strings.Replace(connectorHead, "operations:\n", "operations: {}\n", 1), "must be a list"},
 		{"a boolean as text", probe("absence_is_proof: 'true'"), "must be true or false"},
 		{"a boolean as a number", probe("absence_is_proof: 1"), "must be true or false"},
-		{"a query as a list", probe("query: [a]"), "must be a map of names"},
+		{"a query as a list", probe("query: [a]"), "must be a map"},
 		{"a query as an expression", probe("query: {cel: json.a}"), "must be a map of names"},
 		{"a header that is none", withOperation("payload: {headers: ['a b']}"), "no header name"},
 		{"a map as text", withOperation("describe: {a: b}"), "must be one value"},
@@ -93,8 +93,8 @@ func TestValuesOfTheWrongKindAreNamed(t *testing.T) {
 
 func TestMapsOfSingleValuesAreMapsToCEL(t *testing.T) {
 	t.Parallel()
-	m := &onceMap{scope: &scope{req: request(t, "GET https://api.test/?a=1&b=2", "")}, root: "query"}
-	other := &onceMap{scope: &scope{req: request(t, "GET https://api.test/?b=2&a=1", "")}, root: "query"}
+	m := (&scope{req: request(t, "GET https://api.test/?a=1&b=2", "")}).onceMap("query")
+	other := (&scope{req: request(t, "GET https://api.test/?b=2&a=1", "")}).onceMap("query")
 	if m.Equal(other) != types.True || m.Size() != types.Int(2) || m.Get(types.String("b")) != types.String("2") {
 		t.Errorf("equal %v, size %v, b %v", m.Equal(other), m.Size(), m.Get(types.String("b")))
 	}
