@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"keep-proxy/internal/strictyaml"
 )
 
 // expr reads and compiles an expression; nil when it can't be.
@@ -279,8 +281,23 @@ func (d *decoder) scalar(v value) *template {
 	return &template{value: stringValue(v.Value)}
 }
 
-// mapOf reads values that must be a map of names, for a query or a header.
+// mapOf reads a map of names to texts, for a query, a form or a header. A list repeats its name. Text is what is
+// written, whatever YAML takes it for.
 func (d *decoder) mapOf(v value, at position) *template {
+	for i := 1; v.Is(yaml.MappingNode) && i < len(v.Content); i += 2 {
+		texts := v.Content[i : i+1]
+		if texts[0].Kind == yaml.SequenceNode {
+			texts = texts[0].Content
+		}
+		for _, n := range texts {
+			switch {
+			case n.Kind == yaml.ScalarNode && n.Tag != "!!null":
+				n.Tag = "!!str"
+			case n.Kind != yaml.MappingNode || len(n.Content) != 2 || n.Content[0].Value != "cel":
+				d.mistaken("type", value{Node: n, Key: strictyaml.Join(v.Key, v.Content[i-1].Value)}, "must be text", "write one value, or {cel: EXPRESSION}")
+			}
+		}
+	}
 	t := d.template(v, at)
 	if t == nil {
 		return nil

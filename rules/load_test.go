@@ -182,7 +182,7 @@ func TestProbesThatCannotWorkAreNamed(t *testing.T) {
 		{"observation as duplicate", probe("get: /a, observe: [{when: 'true', is: duplicate}]"), "value", "not one of"},
 		{"result that is no success", probe(listing + "tie: unique, result: {status: 404}"), "value", "whole number"},
 		{"secret in the path", withOperation("secret: [json.token]", "reconcile: [{probe: {get: '/t/{json.token}', observe: []}}]"), "probe-secret", "secret place"},
-		{"number as JSON has none", probe("get: /a, observe: [], query: {a: 0x10}"), "value", "no number as JSON"},
+		{"number as JSON has none", probe("get: /a, observe: [], json: {a: 0x10}"), "value", "no number as JSON"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
