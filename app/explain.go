@@ -32,7 +32,9 @@ func (e *explainer) ManualCheck(ctx context.Context, m *ledger.Mutation) (admin.
 	}
 	out := admin.ManualCheck{Text: op.ManualCheckText(rules.Env{
 		Request: request, Account: m.Account,
-		Mutation: rules.Mutation{ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt, Kept: m.Kept},
+		Mutation: rules.Mutation{
+			ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt, Kept: m.Kept, Unmarked: m.Unmarked,
+		},
 	})}
 	if op.Reconciles() {
 		return out, nil

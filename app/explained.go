@@ -179,6 +179,9 @@ func outgoingExplained(x Explained, request *rules.Request, op *rules.Operation,
 		return x // what goes out then are requests of the rule's own
 	}
 	known.Generation = 1
+	if known.Unmarked = op.Unmarked(request); known.Unmarked {
+		x.Marker = ""
+	}
 	if _, refusal := op.Outgoing(request, known); refusal != nil {
 		return refusedExplained(x, refusal)
 	}

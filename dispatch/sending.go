@@ -250,7 +250,9 @@ func (d *Dispatcher) opinion(s *Sending, ev upstream.Evidence) verdict.Opinion {
 
 // RuleMutation is what a rule may know of a record.
 func RuleMutation(m *ledger.Mutation) rules.Mutation {
-	return rules.Mutation{ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt, Kept: m.Kept}
+	return rules.Mutation{
+		ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt, Kept: m.Kept, Unmarked: m.Unmarked,
+	}
 }
 
 // Ended is the dispatch with its end, its verdict and what was seen of it.

@@ -137,3 +137,29 @@ func TestASecondIssueOfTheSameTitleFromElsewhereIsNotOurs(t *testing.T) {
 	w.open("a").issue("It broke").wantRefusal("unknown-outcome", 424, "goes on asking")
 	w.github.want("issue:octo/hello:It broke", 1, 2)
 }
+
+func TestAGitHubIssueWithoutRoomForTheMarkerIsSentAsItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, vendors)
+	text := strings.Repeat("é", 65_536)
+	send := func(run *scriptRun, title string) reply {
+		return run.do(http.MethodPost, w.github.URL()+"/repos/octo/hello/issues", fmt.Sprintf(`{"title":%q,"body":%q}`, title, text),
+			field("Authorization", "Bearer script-token"), field("Content-Type", "application/json"))
+	}
+	a := send(w.open("a"), "It broke").wantApplied(http.StatusCreated)
+	if !strings.Contains(a.body, text+`"`) || strings.Contains(a.body, "keep:") {
+		t.Errorf("made %.200s", a.body)
+	}
+	if m := w.mutation("a"); !m.Unmarked {
+		t.Errorf("the record doesn't say so: %+v", m)
+	}
+	send(w.again("a"), "It broke").wantReplay(a)
+
+	// Nothing tells such an issue from another one, neither there nor missing.
+	w.github.arm("commit-close")
+	send(w.open("b"), "It broke again").wantRefusal("unknown-outcome", 424, "is unknown")
+	if m := w.awaitState("b", "indeterminate"); !strings.Contains(m.Reason, "looks for the marker") {
+		t.Errorf("asked because %s", m.Reason)
+	}
+	w.github.want("issue:octo/hello:It broke again", 1, 1)
+}

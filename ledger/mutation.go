@@ -187,6 +187,8 @@ type Payload struct {
 	Diff    *Diff   `cbor:"21,keyasint,omitempty" json:"diff,omitempty"`
 	Request Request `cbor:"38,keyasint"           json:"request"`
 	Policy  Policy  `cbor:"37,keyasint"           json:"policy"`
+	// Unmarked says that the marker has no room in it, and is left out.
+	Unmarked bool `cbor:"53,keyasint,omitempty" json:"unmarked,omitempty"`
 }
 
 // Outcome is what came of it: its state, each sending, and the answer.

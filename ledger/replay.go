@@ -298,7 +298,7 @@ func (c *claiming) prepare() (State, error) {
 	}
 	record := &c.q.Record
 	c.m.Scope, c.m.Request, c.m.Target = c.q.Scope, record.Request, record.Target
-	c.m.PayloadDigest, c.m.SignificantDigest = record.PayloadDigest, record.SignificantDigest
+	c.m.PayloadDigest, c.m.SignificantDigest, c.m.Unmarked = record.PayloadDigest, record.SignificantDigest, record.Unmarked
 	// What it stops is the say of the run that sends it now, under the same rule too.
 	c.m.Policy.BlockScope = record.Policy.BlockScope
 	c.m.Class, c.m.Reason, c.m.RetryAfter = "", "", time.Time{}
@@ -345,7 +345,7 @@ func newMutation(q *Claim, now Stamp) *Mutation {
 		},
 		Payload: Payload{
 			PayloadDigest: r.PayloadDigest, SignificantDigest: r.SignificantDigest,
-			Policy: r.Policy, Request: r.Request,
+			Policy: r.Policy, Request: r.Request, Unmarked: r.Unmarked,
 		},
 	}
 }

@@ -156,7 +156,7 @@ func (p *Proxy) record(x *exchange, w *work, req, stored *rules.Request, scope l
 		Payload: ledger.Payload{
 			PayloadDigest: w.derived.PayloadDigest, SignificantDigest: w.derived.SignificantDigest,
 			Policy:  p.policy(x, w),
-			Request: storedRequest(stored),
+			Request: storedRequest(stored), Unmarked: op.Unmarked(req),
 		},
 	}
 	if k := op.NativeKey; k != nil && k.WhenPresent == rules.PresentKeepFirst {

@@ -117,6 +117,10 @@ func (r *Reconciler) run(ctx context.Context, m *ledger.Mutation, inline bool) o
 		}
 		for _, s := range order(t.operation.Strategies, m) {
 			t.strategy = s
+			if s.Blind(t.told()) {
+				t.pass("it looks for the marker, which had no room in the request and was left out")
+				continue
+			}
 			if out, usable := r.strategies[s.Kind].try(ctx, t); usable {
 				return out
 			}

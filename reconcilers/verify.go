@@ -49,7 +49,9 @@ func (r *Reconciler) settled(t *try) bool {
 // askOnce asks by the first strategy that only reads.
 func (r *Reconciler) askOnce(ctx context.Context, t *try) sighting {
 	for _, s := range t.operation.Strategies {
-		t.strategy = s
+		if t.strategy = s; s.Blind(t.told()) {
+			continue
+		}
 		switch s.Kind {
 		case rules.StrategyProbe:
 			return probe{r}.ask(ctx, t)

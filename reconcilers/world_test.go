@@ -320,7 +320,7 @@ func claimIn(t tester, workflow, id string, req *rules.Request, match rules.Matc
 			},
 			Payload: ledger.Payload{
 				Policy:        policy,
-				PayloadDigest: d.PayloadDigest, SignificantDigest: d.SignificantDigest,
+				PayloadDigest: d.PayloadDigest, SignificantDigest: d.SignificantDigest, Unmarked: op.Unmarked(req),
 				Request: ledger.Request{
 					Method: stored.Method, URL: stored.URL(), Header: ledger.Header(stored.Header),
 					Body: ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(req.Body()))},

@@ -127,9 +127,11 @@ func (r *caseRun) matched(req *Request, m Match) {
 		r.differs("refused", r.expect.refused, "")
 		return
 	}
+	mu := caseMutation()
+	mu.Unmarked = m.Operation.Unmarked(req)
 	d, refusal := m.Operation.Derive(req, m)
 	if refusal == nil && m.Operation.Send == nil {
-		_, refusal = m.Operation.Outgoing(req, caseMutation())
+		_, refusal = m.Operation.Outgoing(req, mu)
 	}
 	if refusal != nil {
 		r.refused(refusal)
@@ -137,7 +139,7 @@ func (r *caseRun) matched(req *Request, m Match) {
 	}
 	r.differs("refused", r.expect.refused, "")
 	r.derived(d)
-	r.played(m.Operation, Env{Request: req, Mutation: caseMutation(), Account: d.Account})
+	r.played(m.Operation, Env{Request: req, Mutation: mu, Account: d.Account})
 }
 
 // derived compares the key's parts.

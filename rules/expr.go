@@ -134,6 +134,9 @@ func (e *expr) eval(s *scope) (v jsonValue, present bool, err error) {
 
 // value is eval without the check of what it reads.
 func (e *expr) value(s *scope) (v jsonValue, present bool, err error) {
+	if s.mutation != nil && s.mutation.Unmarked && e.readsName("mutation", "marker") {
+		s.note(refuse(ProblemIdentity, "the marker was left out"))
+	}
 	if e.chain != nil {
 		v, err := e.chain.eval(s)
 		return v, err == nil, err

@@ -192,6 +192,12 @@ func (d *decoder) markerOf(v value, op *Operation) {
 		d.Fail("value", v, "must name exactly one place", "write json:, form: or append: with one place")
 	}
 	mk.text = d.textWith(m.At("text"), inRecord)
+	most := m.At("max_length")
+	if mk.bytes = most.Given() && strings.HasSuffix(most.Value, "B"); mk.bytes {
+		mk.max = int(d.size(most))
+	} else {
+		mk.max = d.number(most, len(CaseMarker), 1<<30)
+	}
 	if mk.append && !m.Has("text") {
 		d.Fail("missing", m.At("text"), "append needs a text", `add text: "… {mutation.marker} …"`)
 	}

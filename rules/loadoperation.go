@@ -33,6 +33,9 @@ type marker struct {
 	at     place
 	text   *text // nil: the marker alone
 	append bool
+	// max is the longest that the field may be, in characters or in bytes; 0 for any length.
+	max   int
+	bytes bool
 }
 
 // lastName is the innermost name of the place: keep_id of metadata.keep_id and of

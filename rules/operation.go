@@ -260,6 +260,13 @@ type Strategy struct {
 	Natural bool
 }
 
+// Blind reports whether it looks for the marker of a mutation that has none. A probe with tie: marker reads it in ours.
+// What a program looks for isn't known.
+func (s Strategy) Blind(mu Mutation) bool {
+	return mu.Unmarked && (s.Exec != nil || s.Probe != nil &&
+		slices.ContainsFunc(s.Probe.exprs(), func(e *expr) bool { return e.readsName("mutation", "marker") }))
+}
+
 // Drift is what happens when a re-run asks for a new identity of the operation too early. It hasn't yet asked for what
 // an earlier run did.
 type Drift string

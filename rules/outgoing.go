@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/net/http/httpguts"
@@ -34,6 +35,8 @@ type Mutation struct {
 	Kept map[string]string
 	// Object is the upstream's id of what is taken back; empty but for an undo.
 	Object string
+	// Unmarked says that the marker was left out. Nothing shows it then, and reading it is an error.
+	Unmarked bool
 }
 
 // Outgoing writes the native key and the marker into the request. Everything else
@@ -199,24 +202,46 @@ func (o *outgoing) editBody(at place, edit func(jsontext.Value) (jsontext.Value,
 	return nil
 }
 
+// Unmarked reports whether the marker is left out, since it would make its field longer than max_length. All markers
+// have one length.
+func (op *Operation) Unmarked(req *Request) bool {
+	mk := op.marker
+	if mk == nil || mk.max == 0 {
+		return false
+	}
+	field, _ := op.markerText(req, caseMutation()) // Without a value the request is refused.
+	if mk.append {
+		old, _ := walk(req.read().json, mk.at.steps)
+		field = old.text + field
+	}
+	return mk.bytes && len(field) > mk.max || !mk.bytes && utf8.RuneCountInString(field) > mk.max
+}
+
+// markerText is what is written as the marker.
+func (op *Operation) markerText(req *Request, mu Mutation) (string, error) {
+	if op.marker.text == nil {
+		return mu.Marker, nil
+	}
+	s := op.bind(req)
+	s.mutation = &mu
+	return op.marker.text.exact(s)
+}
+
 // mark writes the marker.
 func (o *outgoing) mark(mu Mutation) *Refusal {
 	mk := o.op.marker
-	if mk == nil {
+	switch {
+	case o.op.Unmarked(o.req) != mu.Unmarked:
+		return refuse(ProblemIdentity, "the record says otherwise of whether the marker has room; nothing is sent")
+	case mk == nil || mu.Unmarked:
 		return nil
-	}
-	value := mu.Marker
-	if mk.text != nil {
-		s := o.op.bind(o.req)
-		s.mutation = &mu
-		var err error
-		if value, err = mk.text.exact(s); err != nil {
-			// The error may quote a value.
-			return refuse(ProblemIdentity, "the marker's text has no value in this request: "+mk.text.source)
-		}
-	}
-	if mu.Marker == "" {
+	case mu.Marker == "":
 		return refuse(ProblemIdentity, "there is no marker; nothing is sent without it")
+	}
+	value, err := o.op.markerText(o.req, mu)
+	if err != nil {
+		// The error may quote a value.
+		return refuse(ProblemIdentity, "the marker's text has no value in this request: "+mk.text.source)
 	}
 	if !mk.append {
 		return o.set(mk.at, value)

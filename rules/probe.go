@@ -166,6 +166,8 @@ func (a *Asking) Observation(claimedByOther func(objectID string) bool, clocks C
 		o.Reason = "the probe did not run to its end"
 	case !a.done:
 		o.Reason = a.stopped
+	case Strategy{Probe: a.whole}.Blind(a.env.Mutation):
+		o.Reason = "it looks for the marker, which was left out"
 	case len(a.probe.observe) > 0:
 		a.state(&o, claimedByOther)
 	default:

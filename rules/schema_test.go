@@ -106,7 +106,7 @@ var formatKeys = []struct {
 	{
 		"marker",
 		func(line string) string { return withOperation("marker: {" + line + "}") },
-		[]string{"json: a.b", "form: \"m[k]\"", "append: json.a, text: \"{mutation.marker}\""},
+		[]string{"json: a.b", "form: \"m[k]\"", "append: json.a, text: \"{mutation.marker}\"", "json: m, max_length: 65536", "form: m, max_length: 64KiB"},
 		nil,
 	},
 	{

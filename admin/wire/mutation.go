@@ -34,8 +34,10 @@ type Mutation struct {
 	VendorKey  string `json:"vendor_key,omitzero"`
 	Marker     string `json:"marker,omitzero"`
 	Generation int    `json:"generation"`
-	Class      string `json:"class,omitzero"`
-	Reason     string `json:"reason,omitzero"`
+	// Unmarked says that the marker had no room in the request, and was left out.
+	Unmarked bool   `json:"unmarked,omitzero"`
+	Class    string `json:"class,omitzero"`
+	Reason   string `json:"reason,omitzero"`
 
 	CreatedAt  time.Time `json:"created_at"`
 	UpdatedAt  time.Time `json:"updated_at"`

@@ -82,6 +82,7 @@ func showMutation(p *page, m *wire.Mutation) {
 		"reason", m.Reason,
 		"request", m.Request.Method+" "+m.Request.URL,
 		"vendor key", m.VendorKey,
+		"marker", map[bool]string{true: "left out: the request has no room for it"}[m.Unmarked],
 		"key", m.Key,
 		"next try", stamp(m.NextTryAt),
 		"created", stamp(m.CreatedAt),
