@@ -256,7 +256,7 @@ func TestObjectOfARemovedMutationIsNeitherPresenceNorAbsence(t *testing.T) {
 	for range 4 {
 		w.after(time.Hour)
 	}
-	now := w.wants(again, ledger.NeedsReconcile, "belongs to another mutation: t1 is of " + removed.ID)
+	now := w.wants(again, ledger.NeedsReconcile, "belongs to another mutation: t1 is of "+removed.ID)
 	if now.Key != removed.Key || now.Remade != 1 {
 		t.Errorf("it is no record of the same key: %+v", now)
 	}
