@@ -35,6 +35,8 @@ const expireEvery = time.Second
 type Options struct {
 	Config config.Config
 	Log    zerolog.Logger
+	// SetLevel changes the log's level at a reload; nil keeps it.
+	SetLevel func(zerolog.Level)
 	// Clock defaults to the system's.
 	Clock clock.Clock
 	// Version is the program's, for the ledger and the metrics.
@@ -45,12 +47,12 @@ type Options struct {
 	// Watch reloads when ConfigFile, which may be empty, or a connector file changes.
 	Watch      bool
 	ConfigFile string
-	// Note is called with what an operator should know at start. Examples are a count of recovered records and a
-	// warning about a connector. Default: the log.
+	// Flags are those by which other commands find this program's ledger.
 	Flags string
 	// Trace sends spans to a collector, if the standard variables of OpenTelemetry name one.
 	Trace bool
-	// Restored is the moment of which the ledger is a copy that was put back; zero for none. Operator says who did.
+	// Note is called with what an operator should know at start. Examples are a count of recovered records and a
+	// warning about a connector. Default: the log.
 	Note func(string)
 	// Restored is the moment of which the ledger is a copy that was put back, zero for
 	// none; Operator says who did.

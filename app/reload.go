@@ -112,8 +112,8 @@ func (a *App) reload(ctx context.Context) (wire.Reloaded, error) {
 	out.Waiting = append(out.Waiting, r.waiting...)
 	out.Connectors = append(out.Connectors, r.changed...)
 	a.reloads.connectors = r.connectors
-	if a.reloads.log.Level != r.log.Level {
-		zerolog.SetGlobalLevel(LogLevel(r.log))
+	if a.reloads.log.Level != r.log.Level && a.options.SetLevel != nil {
+		a.options.SetLevel(LogLevel(r.log))
 	}
 	a.reloads.log = r.log
 	a.credentials.use(r.connectors, r.set)
