@@ -99,7 +99,8 @@ func (f *serveFlags) start(ctx context.Context, cmd *cobra.Command, c config.Con
 	}
 	app.TuneMemory(ctx)
 	a, err := app.New(ctx, app.Options{
-		Config: c, Version: version(), Log: w.log, SetLevel: zerolog.SetGlobalLevel, Trace: true, Watch: true, ConfigFile: f.file, Flags: f.anywhere(), Restored: since,
+		Config: c, Version: version(), Log: w.log, SetLevel: zerolog.SetGlobalLevel,
+		Trace: true, Watch: true, ConfigFile: f.file, Flags: f.anywhere(), Restored: since,
 		Operator: f.actor,
 		Load:     func() (config.Config, error) { return f.load(cmd) },
 		// Who has the ledger of a folder that nobody serves opens or looks at it.
