@@ -1,6 +1,11 @@
 package rules
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+
+	"cel.dev/cel-go/common/types"
+)
 
 // Evaluate computes an expression as a rule would: of a request, and of an answer to it unless that is nil. It gives the
 // value as JSON, "absent" for an absent optional, or the error, which is CEL's own.
@@ -19,6 +24,9 @@ func (s *Set) Evaluate(source string, req *Request, resp *Response) (string, err
 		values = m.Operation.bind(req)
 	}
 	values.mutation, values.resp = &known, newAnswer(resp)
+	if wait, _, _ := e.prog.Eval(values); wait != nil && wait.Type() == types.DurationType {
+		return strconv.Quote(fmt.Sprint(wait.Value())), nil // For retry_after alone, so no value of others.
+	}
 	v, present, err := e.eval(values)
 	switch refusal := values.take(); {
 	case refusal != nil:

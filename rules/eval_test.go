@@ -25,6 +25,7 @@ func TestEvaluate(t *testing.T) {
 		{name: "a variable of the operation's path", source: "path.kind + json.name", want: `"booksn"`},
 		{name: "an optional that is absent", source: "json.?other", want: "absent"},
 		{name: "an answer", source: "response.json.ok && response.status == 201", answer: answered, want: "true"},
+		{name: "a time to wait", source: "duration(string(response.status - 111) + 's')", answer: answered, want: `"1m30s"`},
 		{name: "the record", source: "mutation.marker", answer: answered, want: `"` + CaseMarker + `"`},
 		{name: "what is not there", source: "json.a.b + json.name", err: "no such key: a (not there: json.a)"},
 		{name: "a wrong name", source: "jsn.a", err: "undeclared reference to 'jsn' (did you mean 'json'?) (at character 1)"},

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -62,11 +63,17 @@ func newEval() *cobra.Command {
 	return cmd
 }
 
+// beforeAnswer is a head that another follows. curl -i prints that of a proxy's tunnel, and interim answers.
+var beforeAnswer = regexp.MustCompile(`^HTTP/.*\n(?:[^\r\n].*\n)*\r?\nHTTP/`)
+
 // readResponse reads a status line, fields, an empty line and the body.
 func readResponse(cmd *cobra.Command, file string) (*rules.Response, error) {
 	content, err := readNamed(cmd.InOrStdin(), file)
 	if err != nil {
 		return nil, err
+	}
+	for m := beforeAnswer.FindIndex(content); m != nil; m = beforeAnswer.FindIndex(content) {
+		content = content[m[1]-len("HTTP/"):]
 	}
 	var read wire.Explain // A status line has its number where a request line has its URL.
 	if err := readRequest(content, &read); err != nil {
