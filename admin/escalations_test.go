@@ -135,6 +135,26 @@ func TestEscalationsOfAnAPIThatWasAsked(t *testing.T) {
 	}
 }
 
+// While settle runs no try counts towards the last one. It is told all the same.
+func TestStatusTellsEachTry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	run := w.open("order-1")
+	i := transfer(&run.Run)
+	i.policy = ledger.Policy{Reconciler: true, Settle: time.Minute}
+	m := w.lose(w.claim(i))
+	w.clock.advance(time.Second)
+	if _, err := w.ledger.Observe(t.Context(), ledger.Observe{
+		Key: m.Key, Version: m.Version, Reached: true,
+		Observation: ledger.Observation{At: w.clock.now(), Strategy: "probe", Seen: ledger.SeenRetry},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := w.client.Status(t.Context()); err != nil || len(status.Stopped) != 1 || status.Stopped[0].Tries != 1 {
+		t.Errorf("status %+v, %v", status, err)
+	}
+}
+
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

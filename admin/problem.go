@@ -152,8 +152,12 @@ func blockedProblem(e *ledger.BlockedError) *wire.Problem {
 		return refuse("blocked", "An unresolved mutation stops this; see keep-proxy status.")
 	}
 	b := e.Blockers[0]
-	p := refuse("blocked", "Mutation %s of item %q is unresolved (%s) and stops the %s; it is resolved by reconciling, or with keep-proxy resolve %s.",
-		b.ID, b.Item, b.State, scopeOf(b.Scope), b.ID)
+	how := "the API is asked what became of it, and a person can say it"
+	if b.State == ledger.Indeterminate {
+		how = "a person must say what became of it"
+	}
+	p := refuse("blocked", "Mutation %s of item %q is unresolved (%s) and stops the %s; %s: keep-proxy resolve %s.",
+		b.ID, b.Item, b.State, scopeOf(b.Scope), how, b.ID)
 	p.Mutation = &wire.MutationRef{ID: b.ID, State: string(b.State)}
 	p.Run, p.Item, p.Class = b.Run, b.Item, string(verdict.Indeterminate)
 	return p

@@ -31,7 +31,7 @@ func showStatus(s *Server, r *http.Request) (*wire.Status, error) {
 		if b := blocksOf(m); b != nil {
 			out.Stopped = append(out.Stopped, wire.Stopped{
 				Blocks: *b, Mutation: m.ID, State: string(m.State), Since: unknownSince(m), Reason: m.LastReason(),
-				Target: m.Target, Tries: max(m.Tries, len(m.Observations)), NextTryAt: m.NextTryAt,
+				Target: m.Target, Tries: len(m.Observations) + m.Dropped, NextTryAt: m.NextTryAt,
 			})
 		}
 	}, func(m *ledger.Mutation) {

@@ -245,12 +245,22 @@ func (f *runFlags) open(
 	case h.embedded:
 		wait = 0
 	}
-	key := rand.Text()
+	key, until := rand.Text(), time.Now().Add(wait)
 	return managed.OpenSettled(ctx, func(ctx context.Context) (*wire.OpenedRun, error) {
 		return f.surely(ctx, h.Client, key, say)
 	}, wait, func(p *client.Problem) {
+		if s, err := managed.Look(ctx, h.Client, managed.Scope{Workflow: f.Workflow, Item: f.Item, Mutation: p.Mutation.ID}); err == nil && s.Pending > 0 {
+			awaiting(say, s, until)
+			return
+		}
 		say("the outcome of %s is unknown; waiting until it is found out (at most %s)", p.Mutation.ID, wait)
 	})
+}
+
+// awaiting says what is waited for, how often it was asked about, and until when.
+func awaiting(say func(string, ...any), s managed.Standing, until time.Time) {
+	say("waiting until it is known whether \"%s\" took effect (%s, %s): %s; until %s at the latest",
+		s.Oldest.Target, s.Oldest.Mutation, others(s.Pending), tried(s.Oldest), stamp(until))
 }
 
 // settle gives reconciliation its time.
@@ -261,8 +271,7 @@ func settle(ctx context.Context, h *host, scope managed.Scope, wait time.Duratio
 	}
 	until := time.Now().Add(wait)
 	standing, err := managed.AwaitSettled(ctx, h.Client, scope, wait, func(s managed.Standing) {
-		say("waiting until it is known whether \"%s\" took effect (%s, %s): %s; until %s at the latest",
-			s.Oldest.Target, s.Oldest.Mutation, others(s.Pending), tried(s.Oldest), stamp(until))
+		awaiting(say, s, until)
 	})
 	switch {
 	case err != nil:
