@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -229,7 +230,7 @@ func whyRefused(missing []Refused) string {
 		return fmt.Sprintf("more than %d requests were refused", mostRefused)
 	}
 	f := missing[0]
-	text := strings.TrimSpace(f.Method+" "+f.Host+f.Path) + " was refused (" + f.Code + ")"
+	text := cmp.Or(strings.TrimSpace(f.Method+" "+f.Host+f.Path), "a request") + " was refused (" + f.Code + ")"
 	if more := len(missing) - 1; more > 0 {
 		text += fmt.Sprintf(", and %d more", more)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -229,8 +230,8 @@ func tellRefused(say func(string, ...any), refused []wire.Refused) {
 			say("%d more requests were refused; see keep-proxy runs show", len(refused)-i)
 			break
 		}
-		say("refused (%s): %s", f.Code, printable(strings.TrimSpace(f.Method+" "+f.Host+f.Path)+": "+f.Detail))
-		if flag := printable("--tolerate " + f.Code + ":" + f.Host); f.Class != "transient" && !slices.Contains(flags, flag) {
+		say("refused (%s): %s", f.Code, printable(cmp.Or(strings.TrimSpace(f.Method+" "+f.Host+f.Path), "a request")+": "+f.Detail))
+		if flag := printable("--tolerate " + f.Code + ":" + f.Host); f.Class != "transient" && f.Host != "" && !slices.Contains(flags, flag) {
 			flags = append(flags, flag)
 		}
 	}

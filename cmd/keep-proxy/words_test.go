@@ -259,3 +259,19 @@ func TestAHistoryThatIsNotWholeSaysSo(t *testing.T) {
 		t.Errorf("shown %q", shown.String())
 	}
 }
+
+// A flag needs a host. A request whose head was refused has none.
+func TestNoFlagWithoutAHost(t *testing.T) {
+	t.Parallel()
+	var flags []string
+	tellRefused(func(_ string, args ...any) {
+		for _, a := range args {
+			if s, ok := a.(string); ok && strings.Contains(s, "--tolerate") {
+				flags = append(flags, s)
+			}
+		}
+	}, []wire.Refused{{Code: "misdirected", Class: "logic"}, {Code: "unmatched", Host: "a.test", Class: "logic"}})
+	if len(flags) != 1 || strings.Contains(flags[0], "misdirected") {
+		t.Errorf("flags %q", flags)
+	}
+}
