@@ -85,7 +85,7 @@ func newWalk(cmd *cobra.Command, api walkAPI, actor string) *walk {
 	}
 }
 
-// all asks every open question, those first for which most stands still.
+// all asks every open question, those first for which most stands still, and of these the oldest.
 func (w *walk) all(ctx context.Context, f client.Filter) error {
 	open, err := collected(&f.Cursor, func() (*wire.List[wire.Escalation], error) { return w.api.Escalations(ctx, f) })
 	if err != nil {
@@ -94,7 +94,9 @@ func (w *walk) all(ctx context.Context, f client.Filter) error {
 	if len(open) == 0 {
 		fmt.Fprintln(w.out, "Nothing waits for a person.")
 	}
-	slices.SortStableFunc(open, func(a, b wire.Escalation) int { return cmp.Compare(stillness(b.Blocks), stillness(a.Blocks)) })
+	slices.SortStableFunc(open, func(a, b wire.Escalation) int {
+		return cmp.Or(cmp.Compare(stillness(b.Blocks), stillness(a.Blocks)), a.OpenedAt.Compare(b.OpenedAt))
+	})
 	for _, e := range open {
 		m, err := w.api.Mutation(ctx, e.Mutation)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
@@ -253,9 +254,12 @@ func TestWhatMostStandsStillForIsAskedFirst(t *testing.T) {
 		}
 		return e
 	}
-	text := walkThrough(t, &asked{open: []wire.Escalation{open("m-none", ""), open("m-item", "item"), open("m-flow", "workflow"), open("m-one", "mutation")}}, "0", "0", "0", "0")
+	older := open("m-old", "workflow")
+	newer := open("m-flow", "workflow")
+	newer.OpenedAt = older.OpenedAt.Add(time.Second)
+	text := walkThrough(t, &asked{open: []wire.Escalation{open("m-none", ""), open("m-item", "item"), newer, open("m-one", "mutation"), older}}, "0", "0", "0", "0", "0")
 	last := -1
-	for _, id := range []string{"m-flow", "m-item", "m-one", "m-none"} {
+	for _, id := range []string{"m-old", "m-flow", "m-item", "m-one", "m-none"} {
 		at := strings.Index(text, "── "+id)
 		if at <= last {
 			t.Fatalf("%s is out of order:\n%s", id, text)
