@@ -34,7 +34,7 @@ var commandsFor = strings.NewReplacer(
 // its own. Nothing is added to the name of a process that has the ledger open. Those of localCommand know no --admin.
 var (
 	namedCommand = regexp.MustCompile(`(?:\bby process \d+ \()?` +
-		`\b(?:start (?:it|one) with keep-proxy serve|keep-proxy (?:audit export|check|health|pause|resolve|resume|status|` +
+		`\b(?:start (?:it|one) with keep-proxy serve|keep-proxy (?:audit export|check|health|pause|resolve|resume|status|tail|` +
 		`ledger (?:accept-loss|backup|confirm|rebuild|verify)|items (?:done|new-attempt|reopen|skip)|obligations (?:run|waive)|runs end|` +
 		`(?:items|mutations|obligations|runs) (?:list|show)))\b` +
 		`(?: --(?:config|data-dir|admin)\b)?`)

@@ -52,6 +52,7 @@ func TestHintsKnowWhatIsACommandAndWhatItsFlagsAre(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ flags, give, want string }{
 		{" --config c", "keep-proxy ledger accept-loss --reason TEXT", "keep-proxy ledger accept-loss --config c --reason TEXT"},
+		{" --config c", "see keep-proxy tail --observed --run r", "see keep-proxy tail --config c --observed --run r"},
 		{" --config c", "start one with keep-proxy serve, or", "start one with keep-proxy serve --config c, or"},
 		{" --config c", "start it with keep-proxy serve --restored SINCE", "start it with keep-proxy serve --config c --restored SINCE"},
 		{" --config c", "held by process 7 (keep-proxy serve), or", "held by process 7 (keep-proxy serve), or"},
