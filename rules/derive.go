@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -141,7 +142,7 @@ func (op *Operation) derive(e *expr, what string, s *scope) (jsonValue, bool, *R
 	}
 	if err != nil {
 		return jsonValue{}, false, refuse(ProblemIdentity, what+" ("+e.source+
-			") has no value in this request"+e.lacking(s)+"; the rule "+op.Name+" needs it to tell mutations apart")
+			") has no value in this request"+cmp.Or(e.lacking(s), op.because(err))+"; the rule "+op.Name+" needs it to tell mutations apart")
 	}
 	if !exactNumbers(&v) {
 		return jsonValue{}, false, refuse(ProblemIdentity, what+" is a number with more digits than can be told apart; send it as a string")

@@ -338,3 +338,27 @@ func TestWhichHeaderFieldsTheAccountReads(t *testing.T) {
 		})
 	}
 }
+
+// What fails in an identity is said. An error may quote a value, so nothing is said where the rule has secrets.
+func TestARefusalSaysWhatFailsInAnIdentity(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		secret string
+		told   bool
+	}{{"", true}, {"    secret: [json.pin]\n", false}} {
+		set, _ := operation(t, `
+  - name: make
+    match: {method: POST, path: /things}
+    effect: mutation
+    identity: {at: timestamp(json.at)}
+`+tc.secret+`    reconcile: [{none: why}]
+    manual_check: look
+`)
+		req := request(t, "POST https://api.test/things", `{"at":"soon"}`)
+		m := set.Match(req)
+		_, refusal := m.Operation.Derive(req, m)
+		if refusal == nil || strings.Contains(refusal.Error(), "soon") != tc.told {
+			t.Errorf("secret %q: %v", tc.secret, refusal)
+		}
+	}
+}

@@ -28,6 +28,7 @@ func TestEvaluate(t *testing.T) {
 		{name: "a time to wait", source: "duration(string(response.status - 111) + 's')", answer: answered, want: `"1m30s"`},
 		{name: "the record", source: "mutation.marker", answer: answered, want: `"` + CaseMarker + `"`},
 		{name: "what is not there", source: "json.a.b + json.name", err: "no such key: a (not there: json.a)"},
+		{name: "what is not there beside what may be absent", source: "json.?other.orValue('') + json.a.b", err: "no such key: a (not there: json.a)"},
 		{name: "a wrong name", source: "jsn.a", err: "undeclared reference to 'jsn' (did you mean 'json'?) (at character 1)"},
 		{name: "an answer that was not given", source: "response.status", err: "undeclared reference to 'response' (at character 1)"},
 	} {

@@ -153,7 +153,7 @@ func (e *expr) evalCEL(s *scope) (v jsonValue, present bool, err error) {
 	return fromCEL(out)
 }
 
-// lacking names the parts of the request that it reads and that aren't there.
+// lacking names the parts of the request that it reads and that aren't there. One that it asks for with ? may be absent.
 func (e *expr) lacking(s *scope) string {
 	var out []string
 	for _, r := range e.refs {
@@ -163,7 +163,9 @@ func (e *expr) lacking(s *scope) string {
 				continue
 			}
 			if _, err := c.eval(s); err != nil {
-				out = append(out, c.String())
+				if name := r.steps[i].name; !strings.Contains(e.source, ".?"+name) && !strings.Contains(e.source, "[?'"+name) {
+					out = append(out, c.String())
+				}
 				break
 			}
 		}
