@@ -45,14 +45,6 @@ func isAddress(b []byte) bool {
 	return err == nil && addr.Is6() && addr.Zone() == ""
 }
 
-// agree reports whether two authorities name the same. Case, the scheme's default port and a dot
-// behind the name don't matter. Both were checked.
-func agree(a, b []byte, scheme string) bool {
-	hostA, portA, _ := splitAuthority(a)
-	hostB, portB, _ := splitAuthority(b)
-	return bytes.EqualFold(undotted(hostA), undotted(hostB)) && samePort(portA, portB, scheme)
-}
-
 func undotted(host []byte) []byte {
 	if n := len(host); n > 1 && host[n-1] == '.' {
 		return host[:n-1]

@@ -283,7 +283,7 @@ func (h *head) judge() *Fault {
 	case h.fault != nil:
 		return h.fault
 	case h.hosts == 0:
-	case h.absolute && !agree(h.authority, h.host, h.scheme), h.connect && !h.sameTarget():
+	case h.connect && !h.sameTarget():
 		return FaultMisdirected
 	}
 	return nil
