@@ -62,11 +62,10 @@ func (r *Request) read() *content {
 }
 
 // opaque reports whether the body can't be read, and may count by its bytes. Frameworks look into forms, JSON and multipart
-// of a POST for an override, which could hide there. It can't where the coding is UTF-8, which some clients say of plain text.
+// of a POST for an override, which could hide there.
 func (r *Request) opaque() bool {
 	mediaType, problem := declaredBy(r.Header).mediaType()
-	text := strings.EqualFold(strings.Join(r.Header["Content-Encoding"], ","), "utf-8")
-	return r.read().opaque && (r.Method != http.MethodPost || problem == nil && (text || !mayOverride(mediaType)))
+	return r.read().opaque && (r.Method != http.MethodPost || problem == nil && !mayOverride(mediaType))
 }
 
 // declared are the header fields that say how a body is written. A body is read by them alone. Two requests with the
@@ -213,7 +212,7 @@ func (d declared) mediaType() (string, *Refusal) {
 // errCoded says that a body is not what its Content-Encoding says.
 var errCoded = refuse(ProblemAmbiguous, "the body is not in its declared Content-Encoding; send it plain, or in gzip, deflate or aws-chunked")
 
-// decode undoes the Content-Encoding: gzip, deflate, aws-chunked or none. With a problem it gives the body as it is sent,
+// decode undoes the Content-Encoding: gzip, deflate, aws-chunked, or none, which some call utf-8. With a problem it gives the body as it is sent,
 // without the chunks of aws-chunked, which may be signed anew each time. It gives nil if those are broken.
 func (d declared) decode(body []byte) ([]byte, *Refusal) {
 	var r io.Reader
@@ -230,12 +229,10 @@ func (d declared) decode(body []byte) ([]byte, *Refusal) {
 		}
 		body, names = plain, slices.Delete(names, i, i+1)
 	}
-	coding := strings.Join(names, ",")
-	if coding == "" || coding == "identity" {
-		return body, nil
-	}
 	in := bytes.NewReader(body)
-	switch coding {
+	switch strings.Join(names, ",") {
+	case "", "identity", "utf-8": // Some clients name the charset there. A server can only ignore or refuse that.
+		return body, nil
 	case "gzip", "x-gzip":
 		var z *gzip.Reader
 		if z, err = gzip.NewReader(in); err == nil {
