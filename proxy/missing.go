@@ -75,7 +75,7 @@ func (p *Proxy) through(x *exchange, r *http.Request, resp *http.Response) {
 		return
 	}
 	f := ledger.Refused{Code: ledger.CodeRedirected, Class: verdict.Logic}
-	f.Detail = fmt.Sprintf("The API answered with status %d, and its Location was not asked.", resp.StatusCode)
+	f.Detail = fmt.Sprintf("The API answered with status %d, and its Location gave no answer.", resp.StatusCode)
 	if to, err := r.URL.Parse(resp.Header.Get("Location")); err == nil && (x.mutation == nil || x.mutation.MovedTo == "") {
 		f.Digest = x.digest(r.Method, to)
 	}
