@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"bytes"
 	"cmp"
 	"net/http"
 	"regexp"
@@ -13,13 +14,14 @@ import (
 var changing = regexp.MustCompile(`\b(mutation|subscription)\b`)
 
 // onlyQueries reports whether the request surely holds nothing but queries of GraphQL. Content that can't be read
-// without guessing is a refusal.
+// without guessing is a refusal. JSON that is declared as a form, as curl -d does, must be one pair as a form. The name of
+// that pair begins with "{", so that no server finds a query in it.
 func (r *Request) onlyQueries() (bool, *Refusal) {
 	c := r.read()
 	switch problem := cmp.Or(c.problem, c.jsonProblem); {
 	case problem != nil:
 		return false, problem
-	case r.Method != http.MethodPost, r.hasQuery, !c.typed, c.json == nil, c.json.kind != jsonObject, slices.ContainsFunc(c.json.names, func(name string) bool {
+	case r.Method != http.MethodPost, r.hasQuery, !c.typed && (!c.untyped || bytes.ContainsAny(c.bytes, "&;")), c.json == nil, c.json.kind != jsonObject, slices.ContainsFunc(c.json.names, func(name string) bool {
 		// GraphQL over HTTP §5.1. Any other may name a stored document.
 		return !slices.Contains([]string{"query", "operationName", "variables", "extensions"}, name)
 	}):

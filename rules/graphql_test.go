@@ -9,6 +9,7 @@ func TestOnlyWhatSurelyIsAQueryOfGraphQLIsARead(t *testing.T) {
 	t.Parallel()
 	c := load(t, connectorHead+"  - {name: query, match: {method: POST, path: /graphql, graphql: {operation: query}}, effect: read}\n")
 	const head = "POST https://api.test/graphql\nContent-Type: application/json\n\n"
+	form := strings.Replace(head, "json", "x-www-form-urlencoded", 1)
 	for _, tc := range []struct {
 		name, request string
 		reads         bool
@@ -34,8 +35,12 @@ func TestOnlyWhatSurelyIsAQueryOfGraphQLIsARead(t *testing.T) {
 		{"a name in another case", head + `{"query":"{ a }","Query":"mutation { b }"}`, false, ""},
 		{"a document in the URL", strings.Replace(head, "/graphql", "/graphql?query=mutation%7Ba%7D", 1) + `{"query":"{ a }"}`, false, ""},
 		{"an empty query in the URL", strings.Replace(head, "/graphql", "/graphql?", 1) + `{"query":"{ a }"}`, false, ""},
-		{"JSON that isn't declared as such", "POST https://api.test/graphql\n\n" + `{"query":"{ a }"}`, false, ""},
-		{"JSON declared as a form", strings.Replace(head, "json", "x-www-form-urlencoded", 1) + `{"query":"{ a }"}`, false, ""},
+		{"JSON that isn't declared as such", "POST https://api.test/graphql\n\n" + `{"query":"{ a }"}`, true, ""},
+		{"JSON declared as a form, as curl does", form + ` {"query":"{ a }"}`, true, ""},
+		{"a mutation declared so", form + `{"query":"mutation { a }"}`, false, ""},
+		{"JSON that is a query as a form, too", form + `{"query":"{ a }","variables":"&query=%6dutation{a}"}`, false, ""},
+		{"the same with the older mark", form + `{"query":"{ a }","variables":";query=%6dutation{a}"}`, false, ""},
+		{"JSON declared as text", strings.Replace(head, "application/json", "text/plain", 1) + `{"query":"{ a }"}`, false, ""},
 		{"a name twice", head + `{"query":"mutation { a }","query":"{ a }"}`, false, ProblemAmbiguous},
 		{"no JSON", head + `{"query":`, false, ProblemAmbiguous},
 	} {
