@@ -21,6 +21,7 @@ const keptSegments = `
     reconcile: [{none: why}]
     manual_check: look
   - {name: dir, match: {method: PUT, path: "/d/{key...}/"}, effect: mutation, empty_segments: keep, identity: {key: path.key}, reconcile: [{none: why}], manual_check: look}
+  - {name: list, match: {method: GET, path: /d/all/}, effect: deny}
   - {name: purge, before: [look], match: {method: GET, path: /s/b/purge}, effect: deny}
   - {name: look, match: {method: [GET, HEAD], path: "/s/{bucket}/{key...}"}, effect: read, empty_segments: keep}
 `
@@ -55,8 +56,11 @@ func TestARuleMayKeepEmptySegments(t *testing.T) {
 			t.Errorf("%s is asked about at %s", target, ask.Target)
 		}
 	}
-	if m := set.Match(request(t, "GET https://api.test/s/b/2026//r.txt", "")); m.Refusal != nil || m.Effect != EffectRead {
-		t.Errorf("a read: %+v", m)
+	// So does a read that has no operation of its own: the connector's reads let it pass.
+	for _, line := range []string{"GET https://api.test/s/b/2026//r.txt", "GET https://api.test/d/a//b/", "HEAD https://api.test/d//b/"} {
+		if m := set.Match(request(t, line, "")); m.Refusal != nil || m.Effect != EffectRead {
+			t.Errorf("%s: %+v", line, m)
+		}
 	}
 }
 
@@ -64,7 +68,7 @@ func TestEmptySegmentsAreRefusedWhereNoRuleKeepsThem(t *testing.T) {
 	t.Parallel()
 	set, _ := operation(t, keptSegments)
 	for _, line := range []string{
-		"POST https://api.test/s/b/2026//r.txt", "POST https://api.test/s/b//", "GET https://api.test/other//x", "DELETE https://api.test/s//x",
+		"POST https://api.test/s/b/2026//r.txt", "POST https://api.test/s/b//", "GET https://api.test/other//x", "GET https://api.test/d/a//b", "DELETE https://api.test/d/a//b/", "DELETE https://api.test/s//x",
 		"PUT https://api.test//s/b/x", "PUT https://api.test/s//b/x", "PUT https://api.test/s/b//", "PUT https://api.test//", "PUT https://api.test/d//", "POST https://elsewhere.test//x", "GET https://api.test//",
 	} {
 		m := set.Match(request(t, line, ""))
@@ -74,7 +78,7 @@ func TestEmptySegmentsAreRefusedWhereNoRuleKeepsThem(t *testing.T) {
 		}
 	}
 	// A server that merges slashes would take it for what is denied.
-	for _, line := range []string{"GET https://api.test/s/b//purge", "HEAD https://api.test/s//b/purge", "GET https://api.test/s/b/purge"} {
+	for _, line := range []string{"GET https://api.test/s/b//purge", "HEAD https://api.test/s//b/purge", "GET https://api.test/s/b/purge", "GET https://api.test/d//all/"} {
 		m := set.Match(request(t, line, ""))
 		if m.Refusal == nil || m.Effect != EffectDeny {
 			t.Errorf("%s: %+v", line, m)

@@ -227,7 +227,7 @@ func (m *Match) Judge(req *Request) *Refusal {
 // checked adds what is judged whatever the operation: escaped slashes and method
 // overrides.
 func (m *Match) checked(req *Request) Match {
-	if req.path.emptySegment && !m.NeedsBody && (m.Operation == nil || !m.Operation.emptySegments) {
+	if req.path.emptySegment && !m.NeedsBody && !m.keepsEmpty(req) {
 		m.Effect = EffectDeny
 		m.Refusal = refuse(ProblemAmbiguous, "the path holds an empty segment (\"//\"), which servers read in two ways; the rule may say empty_segments: keep")
 	}
@@ -249,6 +249,17 @@ func (m *Match) checked(req *Request) Match {
 		m.Refusal = refuseOverride(found)
 	}
 	return *m
+}
+
+// keepsEmpty reports whether a rule says that the path is another one than with one slash. For a read that only the
+// connector's reads declare, any operation at that path says so.
+func (m *Match) keepsEmpty(req *Request) bool {
+	if m.Operation != nil || m.Connector == nil || m.Effect != EffectRead {
+		return m.Operation != nil && m.Operation.emptySegments
+	}
+	return slices.ContainsFunc(m.Connector.Operations, func(op *Operation) bool {
+		return op.emptySegments && slices.ContainsFunc(op.matches, func(one *matcher) bool { return one.path != nil && one.path.fits(&req.path) })
+	})
 }
 
 // bind finds the variables of a request that is known to be this operation's.
