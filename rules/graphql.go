@@ -21,10 +21,11 @@ func (r *Request) onlyQueries() (bool, *Refusal) {
 	switch problem := cmp.Or(c.problem, c.jsonProblem); {
 	case problem != nil:
 		return false, problem
-	case r.Method != http.MethodPost, r.hasQuery, !c.typed && (!c.untyped || bytes.ContainsAny(c.bytes, "&;")), c.json == nil, c.json.kind != jsonObject, slices.ContainsFunc(c.json.names, func(name string) bool {
-		// GraphQL over HTTP §5.1. Any other may name a stored document.
-		return !slices.Contains([]string{"query", "operationName", "variables", "extensions"}, name)
-	}):
+	case r.Method != http.MethodPost, r.hasQuery, !c.typed && (!c.untyped || bytes.ContainsAny(c.bytes, "&;")), c.json == nil,
+		c.json.kind != jsonObject, slices.ContainsFunc(c.json.names, func(name string) bool {
+			// GraphQL over HTTP §5.1. Any other may name a stored document.
+			return !slices.Contains([]string{"query", "operationName", "variables", "extensions"}, name)
+		}):
 		return false, nil
 	}
 	if more, given := c.json.member("extensions"); given && more.kind != jsonNull && (more.kind != jsonObject ||
