@@ -229,7 +229,8 @@ func (m *Match) Judge(req *Request) *Refusal {
 func (m *Match) checked(req *Request) Match {
 	if req.path.emptySegment && !m.NeedsBody && !m.keepsEmpty(req) {
 		m.Effect = EffectDeny
-		m.Refusal = refuse(ProblemAmbiguous, "the path holds an empty segment (\"//\"), which servers read in two ways; the rule may say empty_segments: keep")
+		m.Refusal = refuse(ProblemAmbiguous, "the path holds an empty segment (\"//\"), which servers read in two ways; "+
+			"a rule that fits it may say empty_segments: keep (a path that ends in a slash fits only a pattern that does)")
 	}
 	if m.Refusal != nil || m.NeedsBody {
 		return *m
