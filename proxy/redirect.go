@@ -32,12 +32,13 @@ func (p *Proxy) location(s *sending) string {
 }
 
 // second answers a request to the second address of a mutation, if it is that mutation again: judged as at the
-// mutation's own address, key and payload are the same. Any other request has no answer here. A ledger that can't be
-// read takes no claim either.
+// mutation's own address, key and payload are the same. Any other request has no answer here, nor has one that a
+// rule calls read or ignored. A ledger that can't be read takes no claim either.
 func (p *Proxy) second(x *exchange, r *http.Request, req *rules.Request, m rules.Match) *http.Response {
 	var of []*ledger.Mutation
 	to := req.URL()
-	if safe(req.Method) || m.Connector == nil || m.Refusal != nil && m.Refusal.Problem != rules.ProblemUnmatched ||
+	passes := m.Refusal == nil && (m.Effect == rules.EffectRead || m.Effect == rules.EffectIgnore)
+	if safe(req.Method) || m.Connector == nil || passes || m.Refusal != nil && m.Refusal.Problem != rules.ProblemUnmatched ||
 		p.ledger.View(context.WithoutCancel(x.client), func(v ledger.View) error {
 			item, err := v.Item(x.caller.workflow, x.caller.item)
 			for i := 0; err == nil && i < len(item.Redirected); i++ {
