@@ -77,8 +77,8 @@ func newMoved(t *testing.T, moved map[string]string, change ...func(*Config)) *w
 	return w
 }
 
-// wantOnce asserts that the item has one record, applied, by one sending to the address, that its run is done with it,
-// and that a later run gets its answer without anything sent.
+// wantOnce asserts that the item has one record, which was applied by one sending to the address. Its run is done with
+// it. A later run gets its answer, and nothing is sent.
 func wantOnce(t *testing.T, r *run, own, sentTo, body string) {
 	t.Helper()
 	m := r.mutation("a")

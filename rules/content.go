@@ -212,8 +212,9 @@ func (d declared) mediaType() (string, *Refusal) {
 // errCoded says that a body is not what its Content-Encoding says.
 var errCoded = refuse(ProblemAmbiguous, "the body is not in its declared Content-Encoding; send it plain, or in gzip, deflate or aws-chunked")
 
-// decode undoes the Content-Encoding: gzip, deflate, aws-chunked, or none, which some call utf-8. With a problem it gives the body as it is sent,
-// without the chunks of aws-chunked, which may be signed anew each time. It gives nil if those are broken.
+// decode undoes the Content-Encoding: gzip, deflate, aws-chunked, or none, which some call utf-8. With a problem it gives
+// the body as it is sent. The chunks of aws-chunked are left out, as they may be signed anew each time. It gives nil if
+// those are broken.
 func (d declared) decode(body []byte) ([]byte, *Refusal) {
 	var r io.Reader
 	var err error

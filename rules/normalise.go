@@ -21,8 +21,9 @@ func Normalise(raw Raw) (*Request, *Refusal) { return (*Set)(nil).Normalise(raw)
 //   - The host is lower case, A-labels, without a trailing dot. The scheme's default port is dropped.
 //     Userinfo is refused.
 //   - In the path, unreserved characters (RFC 3986 §2.3) are decoded once and escapes are upper case.
-//     "[", "]" and "|" are escaped, as WHATWG's clients leave them bare. Empty and dot segments, backslashes, NUL and other control characters are refused.
-//     So are path parameters (";") and what is no UTF-8.
+//     "[", "]" and "|" are escaped, as WHATWG's clients leave them bare. Dot segments, backslashes, NUL and other
+//     control characters are refused. So are path parameters (";") and what is no UTF-8. Empty segments are for
+//     the match to judge.
 //     A slash at the end is kept, and no pattern without one matches it.
 //   - The query keeps its spelling. A fragment, control characters and spaces are refused.
 //   - Header field names and values are valid (RFC 9110 §5).

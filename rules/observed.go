@@ -20,8 +20,8 @@ type Observed struct {
 	Body    string            `json:"body,omitzero"`
 }
 
-// random is a path segment that is probably made by chance, such as a webhook's token.
-var random = regexp.MustCompile(`^[A-Za-z_-]*[0-9][A-Za-z0-9_-]*$`)
+// worded is a path segment of words alone. Any other that is long may be a secret, such as a webhook's token.
+var worded = regexp.MustCompile(`^[a-z._-]*$`)
 
 // Observe says what is kept of a request. A body that is neither JSON nor a form is left out.
 func Observe(req *Request, body []byte) Observed {
@@ -30,7 +30,7 @@ func Observe(req *Request, body []byte) Observed {
 	kept.rawQuery = nobody.maskQuery(req.rawQuery)
 	segments := slices.Clone(req.path.segments)
 	for i, s := range segments {
-		if len(s) >= 20 && random.MatchString(s) {
+		if len(s) >= 20 && !worded.MatchString(s) {
 			segments[i] = secretShown
 		}
 	}

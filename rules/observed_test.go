@@ -13,6 +13,8 @@ func TestObservedRequestsHoldNoSecret(t *testing.T) {
 		want                   string
 	}{
 		{"a token in the path", "https://hooks.test/services/T0001/xoxb123456789012345678", "", "", `"url":"https://hooks.test/services/T0001/%3Csecret%3E"`},
+		{"a bot's token in the path", "https://api.test/bot123456789:AAE-s3cret/send", "", "", `"url":"https://api.test/%3Csecret%3E/send"`},
+		{"a token without digits", "https://api.test/hook/QxzWvbRtNmKjHgFdSaPoIu", "", "", `"url":"https://api.test/hook/%3Csecret%3E"`},
 		{"a word in the path", "https://api.test/create-a-very-long-thing-now", "", "", `"url":"https://api.test/create-a-very-long-thing-now"`},
 		{"a member of the query", "https://api.test/a?name=n&token=s3cret", "", "", `?name=n&token=%3Csecret%3E"`},
 		{"a member of JSON", "https://api.test/a", "", `{"a":[{"client_secret":"s3cret"}]}`, `{\"a\":[{\"client_secret\":\"<secret>\"}]}`},
