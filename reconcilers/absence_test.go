@@ -99,7 +99,7 @@ func TestUnreachableUpstreamIsTriedForADay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, viaProbe)
 	m := w.unknown("a")
-	w.api.server.Close()
+	w.leave()
 	began := w.clock.Now()
 	for n := 0; n < 400 && w.read(m).State == ledger.NeedsReconcile; n++ {
 		w.due(m)
@@ -114,7 +114,7 @@ func TestTimeInWhichNothingRanIsNotRunningTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, viaProbe)
 	m := w.unknown("a")
-	w.api.server.Close()
+	w.leave()
 	w.after(time.Minute)
 	w.clock.Advance(30 * time.Hour)
 	w.restart()

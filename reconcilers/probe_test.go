@@ -89,7 +89,7 @@ func TestWhatIsNotAWholeListingIsRetry(t *testing.T) {
 			})
 		}, true, "no whole answer"},
 		"a closed connection": {func(w *world) { w.api.script(hangUp) }, false, "no whole answer (eof)"},
-		"nobody listens":      {func(w *world) { w.api.server.Close() }, false, "no whole answer (dial)"},
+		"nobody listens":      {func(w *world) { w.leave() }, false, "no whole answer (dial)"},
 		"no answer, ever": {func(w *world) {
 			w.api.script(func(_ http.ResponseWriter, r *http.Request) bool {
 				w.clock.Advance(time.Minute)

@@ -325,7 +325,7 @@ func TestAResendThatReachesNobodyEndsWithAPerson(t *testing.T) {
 				w.after(6 * time.Minute)
 				m = w.wants(m, ledger.NeedsReconcile, "")
 			}
-			w.api.server.Close()
+			w.leave()
 			since := w.clock.Now()
 			started := since
 			for n := 0; n < 400 && w.read(m).State == ledger.NeedsReconcile; n++ {

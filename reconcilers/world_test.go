@@ -8,10 +8,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -90,6 +92,8 @@ type world struct {
 	clock *clock.Fake
 	api   *api
 	rule  string
+	// away refuses connections to the API. A closed server's port may soon be another test's.
+	away  atomic.Bool
 	store *ledgertest.Memory
 	// wrap, when not nil, stands between the Reconciler and the ledger.
 	wrap func(Ledger) Ledger
@@ -113,6 +117,12 @@ type world struct {
 	// hosts are the user's settings at the claim; user are those of now.
 	hosts []rules.Settings
 	user  []rules.Settings
+}
+
+// leave makes the API unreachable for good.
+func (w *world) leave() {
+	w.away.Store(true)
+	w.api.server.CloseClientConnections()
 }
 
 // tally is a Metrics that remembers.
@@ -175,7 +185,12 @@ func (w *world) start() {
 	if w.wrap != nil {
 		records = w.wrap(records)
 	}
-	sender := upstream.New(upstream.Config{Clock: w.clock, Roots: w.roots})
+	sender := upstream.New(upstream.Config{Clock: w.clock, Roots: w.roots, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if w.away.Load() {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}})
 	r, err := New(Config{
 		Ledger: records, Sender: sender, Credentials: &w.creds, Clock: w.clock, NewID: w.newID,
 		Settings: w.set, Pinned: w.pinned(), Metrics: &w.tally, Random: func() float64 { return 0.5 }, Log: zerolog.New(zerolog.SyncWriter(&w.log)),
