@@ -37,6 +37,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"keep-proxy/cli/netns"
 )
 
 // Exit codes of a command that could not be started, as shells give them.
@@ -61,6 +63,9 @@ type Command struct {
 	// User is as whom it runs, nil for our own. Another one gets our terminal as its own only
 	// where nobody can type into it for somebody else.
 	User *User
+	// Network is the network of its own that the command gets; nil for ours. A *StartError wraps a *netns.Error if it can't
+	// be had.
+	Network *netns.Spec
 	// Grace is the time between SIGTERM and SIGKILL (default 5 s).
 	Grace time.Duration
 }
@@ -80,6 +85,7 @@ type Process struct {
 	terminal *terminal
 	before   map[int]bool
 	cgroup   *cgroup
+	network  *netns.Network
 
 	done   chan struct{}
 	status syscall.WaitStatus
@@ -143,12 +149,22 @@ func Start(c Command) (*Process, error) {
 // start in it.
 func (p *Process) start(path string, c Command) error {
 	p.cgroup = newCgroup()
-	started, err := os.StartProcess(path, c.Args, p.attributes(c))
+	err := p.execute(path, c)
 	if err != nil && p.cgroup != nil {
 		p.cgroup.remove()
 		p.cgroup = nil
-		started, err = os.StartProcess(path, c.Args, p.attributes(c))
+		err = p.execute(path, c)
 	}
+	return err
+}
+
+func (p *Process) execute(path string, c Command) (err error) {
+	a := p.attributes(c)
+	if c.Network != nil {
+		p.pid, p.network, err = netns.Start(*c.Network, path, c.Args, a)
+		return err
+	}
+	started, err := os.StartProcess(path, c.Args, a)
 	if err != nil {
 		return err
 	}
@@ -234,6 +250,9 @@ func (p *Process) Code() int {
 	}
 	return p.status.ExitStatus()
 }
+
+// Network is the command's own network, nil without one. Close it after the command's end.
+func (p *Process) Network() *netns.Network { return p.network }
 
 // PID is the command's process id, and that of its group.
 func (p *Process) PID() int { return p.pid }

@@ -66,7 +66,8 @@ var table = []row{
 		"config", "rules", "rules/lint", "connectors", "ledger", "ledger/*store", "upstream", "reconcilers", "proxy",
 		"admin", "admin/wire", "admin/client", "notify", "internal/fault", "internal/clock", "internal/program",
 	}},
-	{pkg: "cli/child", may: []string{"internal/program"}},
+	{pkg: "cli/netns"},
+	{pkg: "cli/child", may: []string{"cli/netns", "internal/program"}},
 	{pkg: "proof"},
 	{pkg: "proof/histories", tests: []string{"proxy", "rules", "ledger", "upstream", "reconcilers"}},
 	{pkg: "cli/demo", may: []string{"app", "config", "admin/client", "admin/wire", "cli/serving", "internal/fakes/..."}},
@@ -74,7 +75,7 @@ var table = []row{
 	{pkg: "cli/managed", may: []string{"admin/client", "admin/wire"}},
 	{pkg: "cli/serving", may: []string{"admin/client", "admin/wire"}},
 	{pkg: "cmd/keep-proxy", may: []string{
-		"app", "config", "rules", "rules/lint", "admin/client", "admin/wire", "cli/child", "cli/demo", "cli/doctor", "cli/managed", "cli/serving",
+		"app", "config", "rules", "rules/lint", "admin/client", "admin/wire", "cli/child", "cli/demo", "cli/doctor", "cli/managed", "cli/netns", "cli/serving",
 		"internal/clock", "internal/fakes/...", "internal/fault", "ledger", "ledger/*store",
 	}, tests: []string{"connectors"}},
 	{pkg: "integration/clients", may: []string{"internal/fakes/..."}},

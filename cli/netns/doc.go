@@ -1,0 +1,83 @@
+// Package netns starts a command in a network namespace of its own, whose only ways out are listeners that its starter
+// serves.
+//
+// Start executes this program again, as a stage, with CLONE_NEWUSER and CLONE_NEWNET. The stage raises the loopback
+// interface and makes every address a local one. It opens the listeners of the Spec and passes them out. Then it drops
+// every capability, sets no_new_privs and executes the command. Thus whatever the command connects to is one of the
+// listeners, or is refused by the kernel at once.
+//
+// The ids of users and groups are the same inside. As root all ids of our own namespace are there. For any other user
+// its own id alone is, and files of others look like nobody's.
+//
+// # Failure
+//
+// An *Error says what of the namespace can't be had; the command was not started then. Any other error is execve's. Check
+// says beforehand whether a namespace can be had here. On other systems than Linux none can.
+//
+// # Caveats
+//
+// A program that calls Start must call Stage first of all, where IsStage says so.
+//
+// Files and Unix sockets stay reachable, and so does what the standard streams are. Abstract sockets of the host are not.
+// Descriptors of other sockets are closed. The kernel keeps a command from ports on which a listener is.
+package netns
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+)
+
+// Spec says what a namespace offers.
+type Spec struct {
+	// Proxy is the port on 127.0.0.1 at which the proxy is.
+	Proxy uint16
+	// Ports are taken on any address. At most 200.
+	Ports []uint16
+	// DNS takes port 53 on any address, by UDP and TCP.
+	DNS bool
+}
+
+// Network is what a namespace offers, as its starter serves it. A connection's local address is the one that the command
+// connected to.
+type Network struct {
+	Proxy net.Listener
+	Ports map[uint16]net.Listener
+	// DNSPackets and DNSStreams are nil without Spec.DNS.
+	DNSPackets *net.UDPConn
+	DNSStreams net.Listener
+	// Packets shows what the kernel refuses.
+	Packets *os.File
+
+	open []io.Closer
+}
+
+// Close closes all of it. What the command asks for then is refused.
+func (n *Network) Close() {
+	for _, c := range n.open {
+		_ = c.Close()
+	}
+}
+
+// Error says what of a namespace can't be had.
+type Error struct {
+	// What was tried.
+	What string
+	Err  error
+}
+
+// Error names the causes that can be mended.
+func (e *Error) Error() string {
+	return fmt.Sprintf("no network namespace can be had here (%s: %v): AppArmor (a profile with \"userns,\"), seccomp or "+
+		"kernel.unprivileged_userns_clone may forbid it", e.What, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// stageName is the stage's argv[0].
+const stageName = "keep-proxy-netns"
+
+// IsStage reports whether this process is a stage.
+func IsStage() bool { return os.Args[0] == stageName }

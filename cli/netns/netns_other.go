@@ -1,0 +1,21 @@
+//go:build !linux
+
+package netns
+
+import (
+	"errors"
+	"os"
+)
+
+var errElsewhere = &Error{"isolation", errors.New("it needs Linux")}
+
+// Start fails, as there are no namespaces here.
+func Start(Spec, string, []string, *os.ProcAttr) (int, *Network, error) {
+	return 0, nil, errElsewhere
+}
+
+// Check says why no namespace can be had here.
+func Check() error { return errElsewhere }
+
+// Stage fails, as nothing starts one.
+func Stage() int { return 1 }

@@ -1,0 +1,124 @@
+package netns
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestMain is the stage, where this binary is executed as one, and plays commands: "dial ADDRESS…" tells of each how
+// connecting ends; "status" prints what /proc says of this process.
+func TestMain(m *testing.M) {
+	if IsStage() {
+		os.Exit(Stage())
+	}
+	if len(os.Args) > 1 && os.Args[1] == "play" {
+		play(os.Args[2:])
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func play(words []string) {
+	switch words[0] {
+	case "dial":
+		for _, address := range words[1:] {
+			c, err := net.Dial("tcp", address) //nolint:noctx // as commands do
+			if err != nil {
+				fmt.Println(address, errors.Is(err, unix.ECONNREFUSED), err)
+				continue
+			}
+			fmt.Fprintln(c, address)
+			text, _ := io.ReadAll(c)
+			fmt.Println(address, string(text))
+		}
+	case "status":
+		text, _ := os.ReadFile("/proc/self/status")
+		fmt.Print(string(text))
+	}
+}
+
+// start starts this binary as a command in a namespace, and returns what it prints.
+func start(t *testing.T, spec Spec, words ...string) (*Network, func() string) {
+	t.Helper()
+	if err := Check(); err != nil {
+		t.Skipf("no namespace can be had here: %v", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, n, err := Start(spec, self, append([]string{self, "play"}, words...), &os.ProcAttr{
+		Env: os.Environ(), Files: []*os.File{null, write, os.Stderr}, Sys: &syscall.SysProcAttr{},
+	})
+	_ = write.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	return n, func() string {
+		text, _ := io.ReadAll(read)
+		var status syscall.WaitStatus
+		if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil || status != 0 {
+			t.Errorf("it ended with %v: %v", status, err)
+		}
+		return string(text)
+	}
+}
+
+// echo answers each connection with the address that it came to.
+func echo(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = bufio.NewReader(c).ReadString('\n')
+		fmt.Fprint(c, "reached ", c.LocalAddr())
+		_ = c.Close()
+	}
+}
+
+func TestEveryAddressIsTheListeners(t *testing.T) {
+	all := []string{"10.1.2.3:443", "127.0.0.53:443", "[2001:db8::1]:443", "[::1]:443", "8.8.8.8:443"}
+	n, end := start(t, Spec{Proxy: 8080, Ports: []uint16{443}}, append([]string{"dial", "127.0.0.1:8080", "127.0.0.1:8081", "10.0.0.1:8080"}, all...)...)
+	go echo(n.Ports[443])
+	go echo(n.Proxy)
+	said := end()
+	for _, address := range append(all, "127.0.0.1:8080") {
+		if !strings.Contains(said, address+" reached "+address) {
+			t.Errorf("%s isn't the listener's:\n%s", address, said)
+		}
+	}
+	for _, address := range []string{"127.0.0.1:8081", "10.0.0.1:8080"} {
+		if !strings.Contains(said, address+" true") {
+			t.Errorf("%s isn't refused:\n%s", address, said)
+		}
+	}
+}
+
+func TestTheCommandHasNoCapability(t *testing.T) {
+	_, end := start(t, Spec{Proxy: 8080}, "status")
+	said := end()
+	for _, line := range []string{"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1"} {
+		if !strings.Contains(said, line) {
+			t.Errorf("no %q in\n%s", line, said)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package netns
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// order is what a stage is told, as JSON in its first argument. The command's file and its arguments follow. Without a
+// file the stage ends where it would execute it.
+type order struct {
+	Spec Spec
+	// User is nil for our own.
+	User *syscall.Credential
+}
+
+// control is the stage's descriptor for what it tells: one packet with the listeners, or a failure.
+const control = 3
+
+// maxPorts leaves room for the rest of what one packet may pass (SCM_MAX_FD is 253).
+const maxPorts = 200
+
+// failure is what a stage tells if it can't execute the command.
+type failure struct {
+	// What is empty for execve itself.
+	What  string
+	Errno syscall.Errno
+	Text  string
+}
+
+// Start starts a command, whose file is path, with attributes as [os.StartProcess] takes them, Sys included. It returns
+// its process id once it is executed.
+func Start(spec Spec, path string, args []string, attr *os.ProcAttr) (int, *Network, error) {
+	if len(spec.Ports) > maxPorts {
+		return 0, nil, &Error{"listen", fmt.Errorf("%d ports are more than %d", len(spec.Ports), maxPorts)}
+	}
+	sys := *attr.Sys
+	user := sys.Credential
+	sys.Credential = nil
+	said, err := json.Marshal(order{spec, user})
+	if err != nil {
+		return 0, nil, err
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, nil, &Error{"socketpair", err}
+	}
+	defer func() { _ = unix.Close(pair[0]) }()
+	theirs := os.NewFile(uintptr(pair[1]), "stage")
+	inner := &os.ProcAttr{Dir: attr.Dir, Env: attr.Env, Files: append(attr.Files[:control:control], theirs)}
+	stage, err := startStage(append([]string{stageName, string(said), path}, args...), inner, &sys)
+	_ = theirs.Close()
+	if err != nil {
+		return 0, nil, &Error{"clone", err}
+	}
+	found, err := hear(pair[0], spec)
+	if err != nil {
+		_, _ = stage.Wait()
+		return 0, nil, err
+	}
+	pid := stage.Pid
+	// The caller reaps it.
+	_ = stage.Release()
+	return pid, found, nil
+}
+
+// startStage starts the stage in namespaces of its own. Where not all of root's ids may be there, its own is enough.
+func startStage(argv []string, attr *os.ProcAttr, sys *syscall.SysProcAttr) (stage *os.Process, err error) {
+	own := func(id int) []syscall.SysProcIDMap {
+		return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
+	}
+	tries := [][2][]syscall.SysProcIDMap{{own(os.Getuid()), own(os.Getgid())}}
+	if os.Geteuid() == 0 {
+		tries = append([][2][]syscall.SysProcIDMap{{idMap("/proc/self/uid_map"), idMap("/proc/self/gid_map")}}, tries...)
+	}
+	for i, ids := range tries {
+		a := *sys
+		a.Cloneflags |= syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET
+		a.UidMappings, a.GidMappings = ids[0], ids[1]
+		a.GidMappingsEnableSetgroups = i < len(tries)-1
+		a.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW}
+		attr.Sys = &a
+		if stage, err = os.StartProcess("/proc/self/exe", argv, attr); err == nil {
+			break
+		}
+	}
+	return stage, err
+}
+
+// idMap maps every id of our own namespace to itself.
+func idMap(file string) (out []syscall.SysProcIDMap) {
+	text, _ := os.ReadFile(file) // Without a map the kernel refuses.
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 {
+			continue
+		}
+		first, err := strconv.Atoi(fields[0])
+		size, err2 := strconv.Atoi(fields[2])
+		if err == nil && err2 == nil {
+			out = append(out, syscall.SysProcIDMap{ContainerID: first, HostID: first, Size: size})
+		}
+	}
+	return out
+}
+
+// hear waits until the stage has executed the command.
+func hear(from int, spec Spec) (found *Network, err error) {
+	defer func() {
+		if err != nil && found != nil {
+			found.Close()
+			found = nil
+		}
+	}()
+	for {
+		packet, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*(maxPorts+8)))
+		n, oobn, _, _, err := unix.Recvmsg(from, packet, rights, unix.MSG_CMSG_CLOEXEC)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return found, &Error{"hear the stage", err}
+		case oobn > 0:
+			if found, err = adopt(rights[:oobn], spec); err != nil {
+				return found, &Error{"take the listeners", err}
+			}
+		case n > 0:
+			return found, heard(packet[:n])
+		case found == nil:
+			return nil, &Error{"stage", errors.New("it ended without a word")}
+		default:
+			return found, nil // Its descriptor was closed by execve.
+		}
+	}
+}
+
+// heard is a failure that the stage told.
+func heard(packet []byte) error {
+	var f failure
+	if err := json.Unmarshal(packet, &f); err != nil {
+		return &Error{"hear the stage", err}
+	}
+	var cause error = f.Errno
+	if f.Errno == 0 {
+		cause = errors.New(f.Text)
+	}
+	if f.What == "" {
+		return cause
+	}
+	return &Error{f.What, cause}
+}
+
+// adopt takes over what the stage opened, in the order in which it sent it.
+func adopt(rights []byte, spec Spec) (*Network, error) {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil {
+		return nil, err
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil {
+		return nil, err
+	}
+	n := &Network{Ports: map[uint16]net.Listener{}}
+	next := func() *os.File {
+		if len(fds) == 0 {
+			return nil
+		}
+		f := os.NewFile(uintptr(fds[0]), "netns")
+		fds = fds[1:]
+		return f
+	}
+	listen := func() (l net.Listener) {
+		f := next()
+		if l, err = net.FileListener(f); err == nil {
+			n.open = append(n.open, l)
+		}
+		_ = f.Close()
+		return l
+	}
+	if n.Packets = next(); n.Packets != nil {
+		n.open = append(n.open, n.Packets)
+	}
+	for _, port := range append([]uint16{spec.Proxy}, spec.Ports...) {
+		if n.Ports[port] = listen(); err != nil {
+			return n, err
+		}
+	}
+	n.Proxy = n.Ports[spec.Proxy]
+	delete(n.Ports, spec.Proxy)
+	if !spec.DNS {
+		return n, nil
+	}
+	if n.DNSStreams = listen(); err != nil {
+		return n, err
+	}
+	f := next()
+	defer func() { _ = f.Close() }()
+	c, err := net.FilePacketConn(f)
+	if err != nil {
+		return n, err
+	}
+	n.DNSPackets, _ = c.(*net.UDPConn)
+	n.open = append(n.open, c)
+	return n, nil
+}
+
+// Check says why no namespace can be had here, nil if one can: it makes one.
+func Check() error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return &Error{"open", err}
+	}
+	defer func() { _ = null.Close() }()
+	attr := &os.ProcAttr{Files: []*os.File{null, null, null}, Sys: &syscall.SysProcAttr{}}
+	pid, found, err := Start(Spec{Proxy: 1, DNS: true}, "", nil, attr)
+	if err != nil {
+		return err
+	}
+	found.Close()
+	_, err = syscall.Wait4(pid, nil, 0, nil)
+	return err
+}
