@@ -14,6 +14,7 @@ import (
 	"keep-proxy/config"
 	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
+	"keep-proxy/proxy"
 )
 
 // Start settles what an earlier process left, listens and serves. It returns once
@@ -191,6 +192,11 @@ func (a *App) close() error {
 
 // ProxyAddr is the proxy's host:port as sandboxes see it; empty before Start.
 func (a *App) ProxyAddr() string { return advertised(a.config.Proxy, a.proxyListeners) }
+
+// ServeRun answers on a listener of one run's own, as [proxy.Proxy.ServeRun] does, until it is closed or Stop.
+func (a *App) ServeRun(l net.Listener, token string) error {
+	return a.proxy.ServeRun(l, proxy.TokenDigest(token))
+}
 
 // AdminAddr is the admin API's address: host:port or unix:/path; empty before
 // Start.

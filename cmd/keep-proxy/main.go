@@ -20,10 +20,14 @@ import (
 	"keep-proxy/app"
 	"keep-proxy/cli/child"
 	"keep-proxy/cli/managed"
+	"keep-proxy/cli/netns"
 	"keep-proxy/ledger"
 )
 
 func main() {
+	if netns.IsStage() {
+		os.Exit(netns.Stage())
+	}
 	os.Exit(run(context.Background(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 

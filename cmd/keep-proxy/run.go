@@ -19,6 +19,7 @@ import (
 	"keep-proxy/admin/wire"
 	"keep-proxy/cli/child"
 	"keep-proxy/cli/managed"
+	"keep-proxy/cli/netns"
 	"keep-proxy/config"
 )
 
@@ -29,6 +30,7 @@ const extraWait = 5 * time.Minute
 type runFlags struct {
 	adminFlags
 	openFlags
+	isolateFlags
 
 	wait     time.Duration
 	result   string
@@ -65,6 +67,7 @@ func newRun() *cobra.Command {
 	cmd.Flags().SetInterspersed(false)
 	f.adminFlags.bind(cmd)
 	f.openFlags.bind(cmd)
+	f.isolateFlags.bind(cmd)
 	cmd.Flags().DurationVar(&f.wait, "wait", 0,
 		"how long to wait at the start while an outcome that stops the run is being found out; 0 for\n"+
 			"not at all (the default with a running proxy). With a proxy of its own also at the end\n(default settle + 5m)")
@@ -85,7 +88,10 @@ func (f *runFlags) refuse(cmd *cobra.Command, _ []string) error {
 	if f.wait < 0 {
 		return usage("run: --wait %s is negative; 0 is for not at all", f.wait)
 	}
-	return f.check("run")
+	if err := f.isolateFlags.check(); err != nil {
+		return err
+	}
+	return f.openFlags.check("run")
 }
 
 // run opens, runs, finishes, and reports.
@@ -154,6 +160,9 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	if err != nil {
 		return managed.Verdict{}, noRun(err)
 	}
+	if err := f.possible(h.config); err != nil {
+		return managed.Verdict{}, noRun(err)
+	}
 	scope, began := managed.Scope{Workflow: f.Workflow, Item: f.Item}, time.Now()
 	if h.embedded {
 		if err := settle(signals.ctx, h, scope, wait, say); err != nil {
@@ -174,6 +183,10 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	if user == nil {
 		untrusted(say, opened.Env)
 	}
+	inner, err := f.isolation(h, opened)
+	if err != nil {
+		return managed.Verdict{}, noRun(err)
+	}
 	session := &managed.Session{
 		API: h.Client, Run: opened.Run, TTL: time.Duration(f.TTL), KeepOpen: f.keepOpen, Say: say, Gone: h.gone,
 		Words: func(err error) string { return strings.Replace(said(cmd, err), "--run ID", "--run "+opened.Run.ID, 1) },
@@ -189,7 +202,8 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 			err = noRun(errSignalled)
 			return
 		}
-		if p, done, err = start(cmd, args, opened.Env, h.config, user); err == nil {
+		if p, done, err = start(cmd, args, opened.Env, h.config, user, inner.spec()); err == nil {
+			inner.serve(p.Network())
 			session.Watch(signals.ctx, p, signals.child)
 		}
 	})
@@ -199,6 +213,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		return managed.Verdict{}, err
 	}
 	verdict := session.Finish(signals.ctx, p.Code())
+	inner.close()
 	heard()
 	tellRefused(say, session.Run.Refused)
 	if n := session.Run.Observed; n > 0 {
@@ -210,6 +225,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 			"see docs/clients.md, or run keep-proxy doctor in the command's place")
 	}
 	tell(say, verdict, opened.Run.ItemDone)
+	inner.tell(say)
 	if h.embedded && verdict.Code == managed.CodeUnknown && !h.gone() {
 		// What it stops may be less than what this run's like is stopped by; nobody else asks.
 		scope.Mutation = verdict.Mutation
@@ -313,7 +329,9 @@ func tried(s wire.Stopped) string {
 }
 
 // start starts the command on our own standard streams, with the run's variables; done is called after its end.
-func start(cmd *cobra.Command, args []string, run map[string]string, c config.Config, user *child.User) (p *child.Process, done func(), err error) {
+func start(
+	cmd *cobra.Command, args []string, run map[string]string, c config.Config, user *child.User, network *netns.Spec,
+) (p *child.Process, done func(), err error) {
 	in, _ := cmd.InOrStdin().(*os.File)
 	out, _ := cmd.OutOrStdout().(*os.File)
 	errs, _ := cmd.ErrOrStderr().(*os.File)
@@ -332,7 +350,10 @@ func start(cmd *cobra.Command, args []string, run map[string]string, c config.Co
 	if user != nil {
 		environ = asUser(environ, user)
 	}
-	p, err = child.Start(child.Command{Args: args, Env: environ, Stdin: in, Stdout: out, Stderr: errs, User: user})
+	p, err = child.Start(child.Command{Args: args, Env: environ, Stdin: in, Stdout: out, Stderr: errs, User: user, Network: network})
+	if _, ok := errors.AsType[*netns.Error](err); ok {
+		err = noRun(err)
+	}
 	return p, done, err
 }
 

@@ -39,12 +39,13 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){
-		"keep-proxy": main,
-		"pay":        payMain,
-		"ask":        askMain,
-		"gate":       gateMain,
-		"typist":     typistMain,
-		"terminal":   terminalMain,
+		"keep-proxy":       main,
+		"keep-proxy-netns": main,
+		"pay":              payMain,
+		"ask":              askMain,
+		"gate":             gateMain,
+		"typist":           typistMain,
+		"terminal":         terminalMain,
 	})
 }
 

@@ -28,6 +28,7 @@ var table = []row{
 	{pkg: "internal/names"},
 	{pkg: "internal/masking"},
 	{pkg: "internal/hop"},
+	{pkg: "internal/hello"},
 	{pkg: "internal/strictyaml"},
 	{pkg: "internal/verdict"},
 	{pkg: "config", may: []string{"internal/names", "internal/strictyaml"}},
@@ -52,7 +53,7 @@ var table = []row{
 	{pkg: "proxy/h1", tests: []string{"proxy/strict"}},
 	{pkg: "proxy", may: []string{
 		"proxy/strict", "proxy/h1", "dispatch", "rules", "ledger", "upstream", "internal/background", "internal/fault", "internal/clock",
-		"internal/hop", "internal/names", "internal/masking", "internal/verdict",
+		"internal/hello", "internal/hop", "internal/names", "internal/masking", "internal/verdict",
 	},
 		tests: []string{"connectors", "ledger/*store"}},
 	{pkg: "notify", may: []string{"ledger", "internal/names", "internal/program"}},
@@ -67,6 +68,7 @@ var table = []row{
 		"admin", "admin/wire", "admin/client", "notify", "internal/fault", "internal/clock", "internal/program",
 	}},
 	{pkg: "cli/netns"},
+	{pkg: "cli/isolate", may: []string{"cli/netns", "internal/hello"}},
 	{pkg: "cli/child", may: []string{"cli/netns", "internal/program"}},
 	{pkg: "proof"},
 	{pkg: "proof/histories", tests: []string{"proxy", "rules", "ledger", "upstream", "reconcilers"}},
@@ -75,7 +77,7 @@ var table = []row{
 	{pkg: "cli/managed", may: []string{"admin/client", "admin/wire"}},
 	{pkg: "cli/serving", may: []string{"admin/client", "admin/wire"}},
 	{pkg: "cmd/keep-proxy", may: []string{
-		"app", "config", "rules", "rules/lint", "admin/client", "admin/wire", "cli/child", "cli/demo", "cli/doctor", "cli/managed", "cli/netns", "cli/serving",
+		"app", "config", "rules", "rules/lint", "admin/client", "admin/wire", "cli/child", "cli/demo", "cli/doctor", "cli/isolate", "cli/managed", "cli/netns", "cli/serving",
 		"internal/clock", "internal/fakes/...", "internal/fault", "ledger", "ledger/*store",
 	}, tests: []string{"connectors"}},
 	{pkg: "integration/clients", may: []string{"internal/fakes/..."}},

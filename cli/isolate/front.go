@@ -1,0 +1,142 @@
+package isolate
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"keep-proxy/cli/netns"
+)
+
+// Front takes the connections of a command, and brings each to the proxy. As a listener it gives connections that speak to
+// a proxy: those of the proxy's own port as they are, all others behind a CONNECT.
+type Front struct {
+	// Transparent are the ports on which clients are taken that know no proxy.
+	Transparent []uint16
+	// User is for the proxy; nil for none.
+	User *url.Userinfo
+	// Names are those of the addresses that were made up.
+	Names *Names
+	// Reach is what the command may reach past the proxy.
+	Reach *Reach
+	// Refused counts what is refused.
+	Refused *Refusals
+
+	conns chan net.Conn
+	done  chan struct{}
+	close sync.Once
+}
+
+// NewFront makes a front that takes connections on the proxy's port alone.
+func NewFront() *Front { return &Front{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+// firstWait bounds the wait for a client to say whom it wants.
+const firstWait = 30 * time.Second
+
+// Serve takes connections until ctx ends. It returns when all have been handed on.
+func (f *Front) Serve(ctx context.Context, n *netns.Network) {
+	defer context.AfterFunc(ctx, func() { _ = f.Close(); n.Close() })()
+	var open sync.WaitGroup
+	each := func(l net.Listener, take func(net.Conn)) {
+		open.Go(func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				open.Go(func() { take(c) })
+			}
+		})
+	}
+	each(n.Proxy, f.push)
+	for _, l := range n.Ports {
+		each(l, func(c net.Conn) { f.enter(ctx, c) })
+	}
+	open.Wait()
+}
+
+// push hands a connection to whoever accepts it.
+func (f *Front) push(c net.Conn) {
+	select {
+	case f.conns <- c:
+	case <-f.done:
+		_ = c.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (f *Front) Accept() (net.Conn, error) {
+	select {
+	case c := <-f.conns:
+		return c, nil
+	case <-f.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (f *Front) Close() error {
+	f.close.Do(func() { close(f.done) })
+	return nil
+}
+
+// Addr implements net.Listener; it has no address of its own.
+func (*Front) Addr() net.Addr { return &net.UnixAddr{Name: "isolated", Net: "unix"} }
+
+// enter brings a connection that the command made to an address to whom it is for.
+func (f *Front) enter(ctx context.Context, c net.Conn) {
+	local, err := netip.ParseAddrPort(c.LocalAddr().String())
+	if err != nil {
+		reset(c)
+		return
+	}
+	to := netip.AddrPortFrom(local.Addr().Unmap().WithZone(""), local.Port())
+	found, _ := f.Names.Of(to.Addr())
+	if entry := f.Reach.Target(ctx, found, to); entry != "" {
+		f.Reach.Carry(ctx, c, entry)
+		return
+	}
+	if !slices.Contains(f.Transparent, to.Port()) {
+		f.Refused.Note("tcp", net.JoinHostPort(cmp.Or(found, to.Addr().String()), strconv.Itoa(int(to.Port()))))
+		reset(c)
+		return
+	}
+	_ = c.SetReadDeadline(time.Now().Add(firstWait))
+	first := hear(ctx, c)
+	_ = c.SetReadDeadline(time.Time{})
+	if len(first.said) == 0 {
+		reset(c)
+		return
+	}
+	host := meant(first.host, found, to.Addr())
+	f.push(&tunnelled{Conn: c, ahead: append(f.connect(net.JoinHostPort(host, strconv.Itoa(int(to.Port())))), first.said...), tls: first.tls})
+}
+
+// meant is the host that a connection is for: the one that the client says, else the one that its address stands for, else
+// the address. If the first two disagree, the tunnel is opened to the second. The proxy refuses the first in it then (421).
+func meant(said, found string, address netip.Addr) string {
+	switch {
+	case said != "" && (found == "" || Agree(said, found)):
+		return said
+	case found != "":
+		return found
+	}
+	return address.String()
+}
+
+// connect is the head of a CONNECT request for a tunnel to the target (RFC 9110 §9.3.6).
+func (f *Front) connect(target string) []byte {
+	head := "CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n"
+	if f.User != nil {
+		password, _ := f.User.Password()
+		head += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(f.User.Username()+":"+password)) + "\r\n"
+	}
+	return []byte(head + "\r\n")
+}

@@ -1,0 +1,61 @@
+package isolate
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"strings"
+
+	"keep-proxy/internal/hello"
+)
+
+// heard is what a client said first.
+type heard struct {
+	// said is all that was read.
+	said []byte
+	// host is the TLS server name, else the Host field; empty without either.
+	host string
+	tls  bool
+}
+
+// maxHead bounds what is read for a Host field.
+const maxHead = 64 << 10
+
+// hear reads what a client says first, as far as it takes to know the host. It decides where the tunnel leads, and no
+// more: the proxy reads the same bytes again, by the letter.
+func hear(ctx context.Context, c net.Conn) heard {
+	first := &hello.Hello{Conn: c}
+	name, err := first.ServerName(ctx)
+	h := heard{said: first.Said, host: name, tls: first.IsTLS()}
+	if err != nil || h.tls {
+		h.host = hostOnly(h.host)
+		return h
+	}
+	for buffer := make([]byte, 4096); !bytes.Contains(h.said, []byte("\r\n\r\n")) && len(h.said) < maxHead; {
+		n, err := c.Read(buffer)
+		h.said = append(h.said, buffer[:n]...)
+		if err != nil {
+			break
+		}
+	}
+	if r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(h.said))); err == nil {
+		h.host = hostOnly(r.Host)
+	}
+	return h
+}
+
+// hostOnly is an authority without its port. It is empty if it can't stand in a request's head.
+func hostOnly(authority string) string {
+	host, _, err := net.SplitHostPort(authority)
+	if err != nil {
+		host = strings.Trim(authority, "[]")
+	}
+	for _, c := range []byte(host) {
+		if c <= ' ' || c >= 0x7f || strings.IndexByte("/\\@?#", c) >= 0 {
+			return ""
+		}
+	}
+	return host
+}
