@@ -52,7 +52,9 @@ type Config struct {
 	Environment Environment
 	// Explainer answers in the words of the rules.
 	Explainer Explainer
-	Now       func() ledger.Stamp
+	// Rules are those in force.
+	Rules func() Rules
+	Now   func() ledger.Stamp
 	// Random makes run tokens (crypto/rand.Reader).
 	Random io.Reader
 	// Metrics serves /metrics.
@@ -135,6 +137,14 @@ type Explainer interface {
 	// Explain says what would happen to a request, which isn't sent. A request
 	// that can't be explained answers an error made by [BadRequest].
 	Explain(ctx context.Context, e wire.Explain) (wire.Explanation, error)
+}
+
+// Rules say which hosts are the connectors'; *rules.Set does.
+type Rules interface {
+	// ConnectorHost reports whether a connector declares the host:port, under http or https.
+	ConnectorHost(authority string) bool
+	// Ports are the TCP ports of all connectors' hosts, in order.
+	Ports() []uint16
 }
 
 // ManualCheck is a rule's advice to a person, values filled in.

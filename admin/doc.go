@@ -3,7 +3,7 @@
 //
 // [New] makes a [Server] from a [Config]. Its routes are one table (routes.go), from which the OpenAPI
 // document is made too. The package knows the ledger and nothing else of the program. Rules, the
-// proxy's address and its CA reach it through [Explainer] and [Environment].
+// proxy's address and its CA reach it through [Explainer], [Rules] and [Environment].
 //
 // # Who may ask
 //

@@ -18,7 +18,9 @@ const (
 	maxLabels = 32
 	// maxTolerate is how many refusals a run may tolerate.
 	maxTolerate = 100
-	maxTTL      = 365 * 24 * time.Hour
+	// maxReach is how many targets past the proxy a run may have.
+	maxReach = 100
+	maxTTL   = 365 * 24 * time.Hour
 )
 
 // faults collects what is wrong with a request, so that all of it is reported.

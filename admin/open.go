@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/names"
 	"keep-proxy/ledger"
 )
 
@@ -107,6 +108,9 @@ func (s *Server) open(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, 
 		s.config.Environment.CloseListener(command.TokenSHA256)
 		return nil, err
 	}
+	if len(q.Reach) > 0 {
+		s.config.Log.Info().Str("run", run.ID).Strs("reach", q.Reach).Msg("a run reaches hosts past the proxy")
+	}
 	return s.opened(run, token, a), nil
 }
 
@@ -128,6 +132,7 @@ func (s *Server) opened(run *ledger.Run, token string, a access) *wire.OpenedRun
 	e := s.config.Environment
 	return &wire.OpenedRun{
 		ID: run.ID, Token: token, ProxyURL: a.url(), CAPEM: string(e.CAPEM()), Env: runEnviron(e, run, a), Run: runOf(run),
+		ConnectorPorts: s.config.Rules().Ports(),
 	}
 }
 
@@ -159,6 +164,7 @@ func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 	faults.ttl("/ttl", q.TTL)
 	faults.labels("/labels", q.Labels)
 	faults.tolerate("/tolerate", q.Tolerate)
+	faults.reach("/reach", q.Reach, s.config.Rules())
 	if err := faults.err(); err != nil {
 		return ledger.OpenRun{}, err
 	}
@@ -184,6 +190,22 @@ func (f *faults) tolerate(where string, meant []string) {
 	for i, one := range meant {
 		if code, host, _ := strings.Cut(one, ":"); code == "" || host == "" {
 			f.add(fmt.Sprintf("%s/%d", where, i), "no CODE:HOST", "name the refusal's code and the host, such as unmatched:telemetry.example.com")
+		}
+	}
+}
+
+// reach wants a few targets that are no connector's hosts: a mutation there would pass unrecorded.
+func (f *faults) reach(where string, targets []string, rules Rules) {
+	if len(targets) > maxReach {
+		f.add(where, fmt.Sprintf("more than %d targets", maxReach), "leave some out")
+		return
+	}
+	for i, target := range targets {
+		place := fmt.Sprintf("%s/%d", where, i)
+		if what, how := names.TargetFault(target); what != "" {
+			f.add(place, what, how)
+		} else if rules.ConnectorHost(target) {
+			f.add(place, target+" is a connector's host", "leave it out: what goes there must pass the proxy")
 		}
 	}
 }

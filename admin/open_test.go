@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -59,6 +60,26 @@ func TestOpenRunTakesDefaults(t *testing.T) {
 	if r.Mutations != "many" || r.OnFailure != "abort" || !r.ExpiresAt.Equal(start.Add(2*time.Hour)) || !r.Once || r.Item != "once:"+r.ID {
 		t.Errorf("run %+v", r)
 	}
+}
+
+func TestOpenRunWithTargetsPastTheProxy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	q := wire.OpenRun{Workflow: "billing", Item: "order-1", Reach: []string{"db.internal:5432", "[2001:db8::1]:6379"}}
+	got, err := w.client.OpenRun(t.Context(), q, "key-1")
+	if err != nil || !slices.Equal(got.ConnectorPorts, []uint16{80, 443}) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if again, err := w.client.OpenRun(t.Context(), q, "key-1"); err != nil || different(again, got) != "" {
+		t.Errorf("the repeat: %+v, %v; want %+v", again, err, got)
+	}
+	if log := w.log.String(); strings.Count(log, got.ID) != 1 || !strings.Contains(log, `"info"`) ||
+		!strings.Contains(log, `["db.internal:5432","[2001:db8::1]:6379"]`) {
+		t.Errorf("the log tells of one opening, not: %s", log)
+	}
+	q.Reach = q.Reach[:1]
+	_, err = w.client.OpenRun(t.Context(), q, "key-1")
+	problemIn(t, err, http.StatusUnprocessableEntity, "idempotency-key", got.ID)
 }
 
 // checkEnviron asserts the variables of every client that docs name.
@@ -158,6 +179,10 @@ func TestOpenRunRefuses(t *testing.T) {
 		{"many items and one", `{"workflow":"w","item":"i","items":"many"}`, 400, "bad-request", []string{"/items: given together"}},
 		{"an if_done that is unknown", `{"workflow":"w","once":true,"if_done":"shrug"}`, 400, "bad-request", []string{"/if_done", "skip, fail, run"}},
 		{"a body over the limit", `{"workflow":"` + strings.Repeat("w", 1<<20) + `"}`, 413, "too-large", []string{"1048576 bytes"}},
+		{"a target without a port", `{"workflow":"w","once":true,"reach":["db:5432","db"]}`, 400, "bad-request", []string{"/reach/1: not host:port"}},
+		{"a target that is a pattern", `{"workflow":"w","once":true,"reach":["*.internal:5432"]}`, 400, "bad-request", []string{"/reach/0"}},
+		{"a target that is a connector's host", `{"workflow":"w","once":true,"reach":["db:5432","bank.example:443"]}`, 400, "bad-request", []string{"/reach/1", "bank.example:443 is a connector's host"}},
+		{"too many targets", `{"workflow":"w","once":true,"reach":["a:1"` + strings.Repeat(`,"a:1"`, 100) + `]}`, 400, "bad-request", []string{"/reach: more than 100"}},
 		{"a busy item", `{"workflow":"billing","item":"busy"}`, 409, "item-busy", []string{"takeover", busy.ID}},
 		{"a stopped item", `{"workflow":"billing","item":"elsewhere"}`, 423, "blocked", []string{"unresolved (indeterminate) and stops the item", "keep-proxy resolve m-"}},
 		{"a done item", `{"workflow":"billing","item":"done"}`, 409, "item-done", []string{`item "done" is done`}},

@@ -75,7 +75,7 @@ func (s *schemas) of(t reflect.Type) object {
 		return object{"type": "string"}
 	case reflect.Bool:
 		return object{"type": "boolean"}
-	case reflect.Int, reflect.Int64, reflect.Uint64:
+	case reflect.Int, reflect.Int64, reflect.Uint16, reflect.Uint64:
 		return object{"type": "integer"}
 	case reflect.Slice:
 		return object{"type": "array", "items": s.of(t.Elem())}

@@ -111,6 +111,12 @@ func (r rule) Explain(_ context.Context, e wire.Explain) (wire.Explanation, erro
 	return wire.Explanation(fmt.Sprintf(`{"operation":"transfer","method":%q}`, e.Method)), nil
 }
 
+// bankRules are those of one connector.
+type bankRules struct{}
+
+func (bankRules) ConnectorHost(authority string) bool { return authority == "bank.example:443" }
+func (bankRules) Ports() []uint16                     { return []uint16{80, 443} }
+
 // serving is a program that serves, whatever it is told.
 type serving struct{}
 
@@ -162,6 +168,7 @@ func newSilentWorld(t *testing.T, change func(*admin.Config)) *world {
 		},
 		Environment: place{},
 		Explainer:   rule{check: admin.ManualCheck{Text: "Look for transfer 7 in the bank's books."}},
+		Rules:       func() admin.Rules { return bankRules{} },
 		Now:         w.clock.now,
 		Random:      newCounter(),
 		Log:         zerolog.New(w.log),

@@ -329,7 +329,7 @@ func (a *App) openAdmin(context.Context) error {
 	}
 	c := admin.Config{
 		Ledger: a.decisions(), OperatorToken: token, RunTTL: a.config.Runs.TTL, MaxBody: int64(a.config.Proxy.MaxBody),
-		Environment: a.environ, Explainer: &explainer{app: a}, Now: a.now, Random: rand.Reader,
+		Environment: a.environ, Explainer: &explainer{app: a}, Rules: func() admin.Rules { return a.rules.Load() }, Now: a.now, Random: rand.Reader,
 		Metrics: a.metrics.handler(), Ready: a.ready, Verify: a.verify, Requests: a.tail.follow, Backup: a.backup,
 		Destinations: a.destinationsStanding, PlanUndo: a.reconciler.PlanUndo, Reload: a.Reload, LastReload: a.reloads.latest, Log: a.options.Log,
 		Modes: &a.modes, Tokens: adminTokens(a.config.Admin.Tokens), Hosts: publicHosts(a.config.Admin.PublicURL),

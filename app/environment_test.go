@@ -2,11 +2,14 @@ package app_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
 	"keep-proxy/internal/fakes/testca"
 )
@@ -24,6 +27,20 @@ func TestARunIsGivenTheAdvertisedAddress(t *testing.T) {
 		if !strings.HasSuffix(got, "@proxy.sandbox.test:3128") {
 			t.Errorf("%s is %q, which isn't the advertised address", name, got)
 		}
+	}
+}
+
+// What is reached past the proxy leaves no record, so no connector's host may be.
+func TestNoRunReachesAConnectorsHostPastTheProxy(t *testing.T) {
+	t.Parallel()
+	api := operatorOf(t, start(t, plain(t)))
+	opened, err := api.OpenRun(t.Context(), wire.OpenRun{Workflow: "w", Once: true, Reach: []string{"127.0.0.1:2"}}, "")
+	if err != nil || !slices.Contains(opened.ConnectorPorts, 1) || !slices.IsSorted(opened.ConnectorPorts) {
+		t.Errorf("%+v, %v; want the port of the connector's host among its ports", opened, err)
+	}
+	_, err = api.OpenRun(t.Context(), wire.OpenRun{Workflow: "w", Once: true, Reach: []string{"127.0.0.1:1"}}, "")
+	if p, ok := errors.AsType[*client.Problem](err); !ok || p.Name() != "bad-request" || len(p.Errors) != 1 || p.Errors[0].Where != "/reach/0" {
+		t.Errorf("%v, want a fault at /reach/0", err)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"keep-proxy/internal/names"
 )
 
 // maxSocketPath is the longest unix socket path that every supported kernel takes, without the NUL at its end. The
@@ -33,7 +35,7 @@ func readListen(_, s string) (string, *fault) {
 	if host == "" {
 		return "", &fault{"the host is missing", "write 127.0.0.1 for this machine alone, or 0.0.0.0 or [::] for every interface"}
 	}
-	if !isHost(host) {
+	if !names.IsHost(host) {
 		return "", faultHost
 	}
 	if !isPort(port, 0) {
@@ -70,7 +72,7 @@ func readAdvertise(_, s string) (string, *fault) {
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
 		return "", &fault{"nobody can connect to " + host, "write the address that sandboxes use"}
 	}
-	if !isHost(host) {
+	if !names.IsHost(host) {
 		return "", faultHost
 	}
 	if !isPort(port, 1) {
@@ -88,7 +90,7 @@ func readHostPattern(_, s string) (string, *fault) {
 		return "", wrong
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if !isHost(strings.TrimPrefix(host, "*.")) {
+	if !names.IsHost(strings.TrimPrefix(host, "*.")) {
 		return "", wrong
 	}
 	if port == "" {
@@ -132,36 +134,4 @@ func splitPort(s string) (host, port string) {
 func isPort(s string, least int) bool {
 	n, fault := readInt("", s)
 	return fault == nil && n >= least && n <= 65535
-}
-
-// isHost reports whether s is an IP address or a host name (RFC 1123 §2.1). An underscore is allowed, as container
-// networks use it.
-func isHost(s string) bool {
-	if _, err := netip.ParseAddr(s); err == nil {
-		return true
-	}
-	if len(s) > 253 {
-		return false
-	}
-	last := ""
-	for label := range strings.SplitSeq(s, ".") {
-		if !isLabel(label) {
-			return false
-		}
-		last = label
-	}
-	// A name that ends in a number is a mistyped IPv4 address.
-	return strings.Trim(last, "0123456789") != ""
-}
-
-func isLabel(s string) bool {
-	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
-		return false
-	}
-	for _, r := range s {
-		if r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
-			return false
-		}
-	}
-	return true
 }

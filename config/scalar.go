@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"keep-proxy/internal/names"
 )
 
 // reader reads one value from its text, whichever source it came from. Relative paths are taken from the folder base.
@@ -239,7 +241,7 @@ func readScheme(_, s string) (string, *fault) {
 func readProxyURL(_, s string) (string, *fault) {
 	u, err := url.Parse(s)
 	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || !isHost(u.Hostname()):
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || !names.IsHost(u.Hostname()):
 		return "", &fault{"not the address of an HTTP proxy", "write http://host:port, or https://host:port"}
 	case u.User != nil:
 		return "", &fault{"credentials don't belong into the URL", "give them as user and password"}
@@ -255,7 +257,7 @@ func readPublicURL(_, s string) (string, *fault) {
 	const form = "write https://HOST or https://HOST/PATH"
 	u, err := url.Parse(s)
 	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || !isHost(u.Hostname()) || u.Port() != "" && !isPort(u.Port(), 1):
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || !names.IsHost(u.Hostname()) || u.Port() != "" && !isPort(u.Port(), 1):
 		return "", &fault{"not an address that a browser opens", form}
 	case u.User != nil:
 		return "", &fault{"credentials would stand in every alert", form}

@@ -1,6 +1,10 @@
 package rules
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
 	"time"
 )
 
@@ -115,6 +119,21 @@ func (s *Set) ConnectorHost(authority string) bool {
 		}
 	}
 	return false
+}
+
+// Ports are the TCP ports of all connectors' hosts, in order. A host without a port has those of http and https.
+func (s *Set) Ports() []uint16 {
+	ports := map[uint16]bool{}
+	for _, c := range s.connectors {
+		for _, h := range c.hosts {
+			for _, scheme := range []string{"http", "https"} {
+				// Loading took the port for a number already.
+				n, _ := strconv.ParseUint(cmp.Or(h.port, defaultPort(scheme)), 10, 16)
+				ports[uint16(n)] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(ports))
 }
 
 // Covers reports whether a connector declares the host, under the scheme.

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -167,6 +168,29 @@ func TestOtherHostsAreUnmatched(t *testing.T) {
 		if got := set.ConnectorHost(authority); got != want {
 			t.Errorf("ConnectorHost(%q) = %v, want %v", authority, got, want)
 		}
+	}
+}
+
+func TestPortsAreThoseOfEveryHostInForce(t *testing.T) {
+	t.Parallel()
+	const file = "apiVersion: keep/v1\nconnector: test\nversion: 1\nhosts: [a.test]\nreads: safe-methods\noperations: []\n"
+	for hosts, want := range map[string][]uint16{
+		"a.test":     {80, 443},
+		"{r}.a.test": {80, 443},
+		"a.test:443": {443},
+		"a.test:8443 {x}.a.test:7000 b.test:8443": {7000, 8443},
+		"[2001:db8::1]:9200 a.test":               {80, 443, 9200},
+	} {
+		set := load(t, file, Settings{Connector: "test", Hosts: strings.Fields(hosts)})
+		if got := set.Ports(); !slices.Equal(got, want) {
+			t.Errorf("%s: ports %v, want %v", hosts, got, want)
+		}
+	}
+	if got := load(t, file).Ports(); !slices.Equal(got, []uint16{80, 443}) {
+		t.Errorf("the file's own host: ports %v", got)
+	}
+	if got := new(Set).Ports(); len(got) > 0 {
+		t.Errorf("without connectors: ports %v", got)
 	}
 }
 

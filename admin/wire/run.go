@@ -46,6 +46,9 @@ type OpenRun struct {
 	// Listener gives the run a proxy address of its own that takes no credentials. It is for clients
 	// that can't be given any. Who reaches it acts for the run.
 	Listener bool `json:"listener,omitzero"`
+	// Reach are targets that the run's host lets it reach past the proxy, such as databases, each as HOST:PORT. The
+	// proxy carries nothing there. One that is a connector's host is refused. At most 100.
+	Reach []string `json:"reach,omitzero"`
 }
 
 // OpenedRun is the answer to [OpenRun]; the token is given here only.
@@ -61,6 +64,8 @@ type OpenedRun struct {
 	// common client, and KEEP_*.
 	Env map[string]string `json:"env"`
 	Run Run               `json:"run"`
+	// ConnectorPorts are the TCP ports of all connectors' hosts, in order. A host without a port has 80 and 443.
+	ConnectorPorts []uint16 `json:"connector_ports"`
 }
 
 // Heartbeat keeps a run from expiring.

@@ -1,6 +1,6 @@
-// Package names says what may be the name of a workflow or an item. The name comes from the API, a request, or the
-// configuration. Names are compared byte by byte and kept as they come. So that one spelling is one name, they are in
-// Unicode's NFC. It imports nothing of ours.
+// Package names says what may be the name of a workflow, an item or a host. The name comes from the API, a request, or
+// the configuration. Names of workflows and items are compared byte by byte and kept as they come. So that one spelling
+// is one name, they are in Unicode's NFC. It imports nothing of ours.
 //
 // # Failure
 //
