@@ -35,7 +35,26 @@ func LoadRules(c config.Config) (*rules.Set, rules.Findings, error) {
 	if set == nil || len(missing) > 0 {
 		return nil, placed(c, append(missing, withoutUnread(files, findings)...)), nil
 	}
+	if reached := reachFindings(set, c.Isolate.Reach); len(reached) > 0 {
+		return nil, placed(c, reached), nil
+	}
 	return set, placed(c, append(lint.Check(set), ageAdvice(set, c.Reconcile.MaxAge)...)), nil
+}
+
+// reachFindings are of targets past the proxy that a connector declares. A mutation there would have no record.
+func reachFindings(set *rules.Set, targets []string) (found rules.Findings) {
+	for i, target := range targets {
+		for _, c := range set.Connectors() {
+			if set.Covers(c.Name, "https", target) || set.Covers(c.Name, "http", target) {
+				found = append(found, rules.Finding{
+					Severity: rules.SeverityError, Code: "reach", Key: fmt.Sprintf("isolate.reach[%d]", i), Value: target,
+					Problem: fmt.Sprintf("%s is a host of the connector %s", target, c.Name),
+					Fix:     "take it out of isolate.reach: what goes there must pass the proxy",
+				})
+			}
+		}
+	}
+	return found
 }
 
 // connectorLine finds a connector's name in a file that can't be read as a whole.

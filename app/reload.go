@@ -149,7 +149,7 @@ func (a *App) readAgain() (out readable, err error) {
 		return out, fmt.Errorf("connectors: %w", out.findings)
 	}
 	before := a.config
-	before.Log.Level = next.Log.Level
+	before.Log.Level, before.Isolate = next.Log.Level, next.Isolate // Each run reads isolate for itself.
 	out.findings = append(out.findings, SecretAdvice(c)...)
 	out.connectors, out.log, out.waiting = c.Connectors, next.Log, changedKeys(before, next)
 	out.changed = changedConnectors(a.rules.Load(), out.set, changedSettings(a.reloads.connectors.Settings, c.Connectors.Settings))

@@ -104,6 +104,15 @@ func TestConnectorsAreReloadedAllOrNothing(t *testing.T) {
 	if out, err = a.Reload(t.Context(), "test"); err != nil || len(out.Connectors) != 0 {
 		t.Errorf("nothing changed: %q, %v", out.Connectors, err)
 	}
+	next.Isolate = config.Isolate{Reach: []string{"db.test:5432"}, Required: true}
+	if out, err = a.Reload(t.Context(), "test"); err != nil || slices.Contains(out.Waiting, "isolate.required") {
+		t.Errorf("what each run reads for itself: waiting %q, %v", out.Waiting, err)
+	}
+	next.Isolate.Reach = append(next.Isolate.Reach, "things.test:443")
+	if _, err = a.Reload(t.Context(), "test"); err == nil || !strings.Contains(err.Error(), "isolate.reach[1]") {
+		t.Errorf("a connector's host past the proxy: %v", err)
+	}
+	next.Isolate = config.Isolate{}
 	// Its settings count as the connector does: by what, and how carefully, it is asked about.
 	asked, err := config.ParseSecret("Bearer x")
 	if err != nil {

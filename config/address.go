@@ -99,6 +99,17 @@ func readHostPattern(_, s string) (string, *fault) {
 	return net.JoinHostPort(host, port), nil
 }
 
+// readTarget reads the host:port of one service. It returns names in lower case, and addresses in their shortest form.
+func readTarget(_, s string) (string, *fault) {
+	if what, how := names.TargetFault(s); what != "" {
+		return "", &fault{what, how}
+	}
+	if address, err := netip.ParseAddrPort(s); err == nil {
+		return address.String(), nil
+	}
+	return strings.ToLower(s), nil
+}
+
 // readEgress reads what readHostPattern does, and address prefixes.
 func readEgress(base, s string) (string, *fault) {
 	if !strings.Contains(s, "/") {

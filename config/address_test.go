@@ -99,6 +99,20 @@ func TestReadConnectorHost(t *testing.T) {
 	})
 }
 
+func TestReadTarget(t *testing.T) {
+	t.Parallel()
+	runReadCases(t, readTarget, []readCase{
+		{"a name", "DB.internal:5432", "db.internal:5432", ""},
+		{"this machine", "localhost:6379", "localhost:6379", ""},
+		{"an address", "10.0.0.1:5432", "10.0.0.1:5432", ""},
+		{"another spelling of an address", "[2001:DB8:0::1]:5432", "[2001:db8::1]:5432", ""},
+		{"no port", "db.internal", "", "not host:port"},
+		{"a pattern", "*.internal:5432", "", "the host is neither a name nor an address"},
+		{"port zero", "db.internal:0", "", "the port is not a number from 1 to 65535"},
+		{"nothing", "", "", "not host:port"},
+	})
+}
+
 func TestReadPath(t *testing.T) {
 	t.Parallel()
 	runReadCases(t, readPath, []readCase{

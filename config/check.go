@@ -28,6 +28,7 @@ func check(r *report, c *Config) {
 	checkLedger(r, &c.Ledger)
 	checkReconcile(r, &c.Reconcile)
 	checkRuns(r, &c.Runs)
+	distinct(r, "isolate.reach", c.Isolate.Reach, nil)
 	checkConnectors(r, c)
 	checkNotify(r, c)
 }

@@ -121,6 +121,10 @@ func TestProblemsOfValues(t *testing.T) {
 		{"a run that ends at once", "runs: {ttl: 1ms}", []string{
 			`keep.yaml:1:13: runs.ttl = "1ms": out of bounds; write a value from 1s to 8760h`,
 		}},
+		{"a target twice", "isolate: {reach: [db:1, DB:1]}", []string{
+			`keep.yaml:1:25: isolate.reach[1] = "DB:1": given twice, first as isolate.reach[0]; remove one of them`,
+		}},
+		{"targets that differ in their port", "isolate: {reach: [db:1, db:2], required: true}", nil},
 		{"an octal number", "runs: {retry_grace_tries: 010}", []string{
 			`keep.yaml:1:27: runs.retry_grace_tries = "010": not a whole number; write decimal digits without a leading zero, such as 5`,
 		}},

@@ -15,6 +15,7 @@ type Config struct {
 	Connectors Connectors `key:"connectors"`
 	Reconcile  Reconcile  `key:"reconcile"`
 	Runs       Runs       `key:"runs"`
+	Isolate    Isolate    `key:"isolate"`
 	Notify     Notify     `key:"notify"`
 	// VerifyOnReplay is what happens before a stored result is replayed. It is for operations that say nothing
 	// themselves and can be asked about. Default off.
@@ -23,6 +24,14 @@ type Config struct {
 
 	// places say where each key was given.
 	places map[string]Place
+}
+
+// Isolate configures keep-proxy run --isolate, whose command reaches nothing but the proxy.
+type Isolate struct {
+	// Reach lists exceptions, each host:port and no connector's host. What goes there isn't seen. Default none.
+	Reach []string `key:"reach" read:"target"`
+	// Required refuses a run without --isolate. Default false.
+	Required bool `key:"required"`
 }
 
 // Notify says who is called when a person is asked, and when that has ended. Names are

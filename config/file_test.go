@@ -57,7 +57,7 @@ func TestProblemsOfAFile(t *testing.T) {
 			"keep.yaml:1:1: Log: unknown key; did you mean log?",
 		}},
 		{"a dotted key is no path", "log.level: debug\n", []string{
-			"keep.yaml:1:1: log.level: unknown key; the keys of the configuration are admin, connectors, ledger, log, notify, proxy, reconcile, runs, verify_on_replay",
+			"keep.yaml:1:1: log.level: unknown key; the keys of the configuration are admin, connectors, isolate, ledger, log, notify, proxy, reconcile, runs, verify_on_replay",
 		}},
 		{"a key given twice", "log:\n  level: debug\n  level: warn\n", []string{
 			"keep.yaml:3:3: log.level: is already on line 2; keep one of them",
@@ -69,7 +69,7 @@ func TestProblemsOfAFile(t *testing.T) {
 			"keep.yaml:1:3: a key must be a plain word; write the key out; anchors, aliases, tags and << are not taken",
 		}},
 		{"a key that is a number", "1: x\n", []string{
-			"keep.yaml:1:1: 1: unknown key; the keys of the configuration are admin, connectors, ledger, log, notify, proxy, reconcile, runs, verify_on_replay",
+			"keep.yaml:1:1: 1: unknown key; the keys of the configuration are admin, connectors, isolate, ledger, log, notify, proxy, reconcile, runs, verify_on_replay",
 		}},
 		{"a merge key", "log: {<<: {level: debug}}\n", []string{
 			"keep.yaml:1:7: log: a key must be a plain word; write the key out; anchors, aliases, tags and << are not taken",

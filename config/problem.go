@@ -163,9 +163,9 @@ func (c Config) Place(key string) Place {
 	return at
 }
 
-// WithConnectors is c with the connectors of another, and their places.
+// WithConnectors is c with the connectors of another, what is held against them, and their places.
 func (c Config) WithConnectors(of Config) Config {
-	c.Connectors, c.places = of.Connectors, of.places
+	c.Connectors, c.Isolate, c.places = of.Connectors, of.Isolate, of.places
 	return c
 }
 

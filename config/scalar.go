@@ -74,6 +74,7 @@ var textReaders = map[string]reader{
 	"run_listen":     typed(readRunListen),
 	"advertise":      orNone(readAdvertise),
 	"host":           typed(readHostPattern),
+	"target":         typed(readTarget),
 	"egress":         typed(readEgress),
 	"connector_host": typed(readConnectorHost),
 	"proxy_url":      orNone(readProxyURL),
