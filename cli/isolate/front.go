@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"keep-proxy/cli/netns"
 )
 
@@ -28,14 +30,18 @@ type Front struct {
 	Reach *Reach
 	// Refused counts what is refused.
 	Refused *Refusals
+	// Log has a line for each connection past the proxy.
+	Log zerolog.Logger
 
 	conns chan net.Conn
 	done  chan struct{}
 	close sync.Once
 }
 
-// NewFront makes a front that takes connections on the proxy's port alone.
-func NewFront() *Front { return &Front{conns: make(chan net.Conn), done: make(chan struct{})} }
+// NewFront makes a front without any of these.
+func NewFront() *Front {
+	return &Front{conns: make(chan net.Conn), done: make(chan struct{})}
+}
 
 // firstWait bounds the wait for a client to say whom it wants.
 const firstWait = 30 * time.Second
@@ -100,7 +106,8 @@ func (f *Front) enter(ctx context.Context, c net.Conn) {
 	to := netip.AddrPortFrom(local.Addr().Unmap().WithZone(""), local.Port())
 	found, _ := f.Names.Of(to.Addr())
 	if entry := f.Reach.Target(ctx, found, to); entry != "" {
-		f.Reach.Carry(ctx, c, entry)
+		sent, received, err := f.Reach.Carry(ctx, c, entry)
+		f.Log.Info().Str("target", entry).Int64("sent", sent).Int64("received", received).Err(err).Msg("past the proxy")
 		return
 	}
 	if !slices.Contains(f.Transparent, to.Port()) {

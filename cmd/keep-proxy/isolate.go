@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"keep-proxy/admin/wire"
@@ -29,46 +32,65 @@ var isolateWords = []string{isolateProxy, isolateTransparent}
 // isolateFlags say whether the command has a network of its own.
 type isolateFlags struct {
 	isolate string
+	reach   []string
 }
 
 func (f *isolateFlags) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.isolate, "isolate", "",
-		"give the command a network of its own, in which nothing but the proxy is reached; on Linux.\n"+
-			"proxy refuses clients that know no proxy, transparent takes them too")
+		"give the command a network of its own, from which only the proxy is reached; on Linux.\n"+
+			"proxy (the default with --isolate alone) refuses clients that don't go by the variables,\ntransparent takes them too")
 	cmd.Flags().Lookup("isolate").NoOptDefVal = isolateProxy
+	cmd.Flags().StringSliceVar(&f.reach, "reach", nil,
+		"HOST:PORT that the isolated command reaches past the proxy, such as a database's;\nadds to isolate.reach")
 	choices(cmd, "isolate", isolateWords...)
 }
 
 func (f *isolateFlags) check() error {
-	if f.isolate != "" && !slices.Contains(isolateWords, f.isolate) {
+	switch {
+	case f.isolate != "" && !slices.Contains(isolateWords, f.isolate):
 		return usage("run: --isolate=%s is unknown; give proxy or transparent", f.isolate)
+	case f.isolate == "" && len(f.reach) > 0:
+		return usage("run: --reach is for an isolated command; give --isolate too, or leave it out")
 	}
 	return nil
 }
 
-// possible reports why the run can't be as it must, before it is opened.
-func (f *isolateFlags) possible(config.Config) error {
+// possible says why the run can't be as it must, before it is opened.
+func (f *isolateFlags) possible(c config.Config) error {
+	if f.isolate == "" && c.Isolate.Required {
+		return errors.New("run: isolate.required is true; give --isolate or --isolate=transparent")
+	}
 	if f.isolate == "" {
 		return nil
 	}
 	return netns.Check()
 }
 
+// targets are what the run reaches past the proxy.
+func (f *isolateFlags) targets(c config.Config) []string {
+	if f.isolate == "" {
+		return nil
+	}
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.Isolate.Reach, f.reach))))
+}
+
 // isolation is a command's own network; nil for none.
 type isolation struct {
-	inside netns.Spec
-	front  *isolate.Front
-	// proxy is the address of a running proxy, for which own is nil.
-	proxy, token string
-	own          interface {
-		ServeRun(l net.Listener, token string) error
-	}
-	end  context.CancelFunc
-	done chan struct{}
+	inside  netns.Spec
+	front   *isolate.Front
+	names   *isolate.Names
+	refused *isolate.Refusals
+	reach   *isolate.Reach
+	log     zerolog.Logger
+	// proxy is the address of a running proxy. serve answers on a listener for the run; it is nil where the proxy isn't ours.
+	proxy string
+	serve func(net.Listener) error
+	end   context.CancelFunc
+	open  sync.WaitGroup
 }
 
 // isolation prepares a run's network, and changes the variables to what is there.
-func (f *isolateFlags) isolation(h *host, opened *wire.OpenedRun) (*isolation, error) {
+func (f *isolateFlags) isolation(cmd *cobra.Command, h *host, opened *wire.OpenedRun) (i *isolation, err error) {
 	if f.isolate == "" {
 		return nil, nil //nolint:nilnil // no network of its own
 	}
@@ -76,14 +98,45 @@ func (f *isolateFlags) isolation(h *host, opened *wire.OpenedRun) (*isolation, e
 	if err != nil {
 		return nil, fmt.Errorf("the proxy's address: %w", err)
 	}
-	i := &isolation{front: isolate.NewFront(), proxy: at.Host, token: opened.Token, done: make(chan struct{})}
-	i.front.User = at.User
+	resolver := func(ctx context.Context, name string) ([]netip.Addr, error) {
+		return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	}
+	i = &isolation{front: isolate.NewFront(), refused: &isolate.Refusals{}, log: quietLog(h.config.Log, cmd.ErrOrStderr()), proxy: at.Host}
+	if i.reach, err = isolate.NewReach(f.targets(h.config), (&net.Dialer{}).DialContext, resolver); err != nil {
+		return nil, err
+	}
+	transparent := f.isolate == isolateTransparent
+	i.names = isolate.NewNames(func(ctx context.Context, name string) (bool, error) {
+		switch {
+		case !transparent:
+			return i.reach.Names(name), nil
+		case h.config.Proxy.UpstreamProxy.URL != "":
+			return true, nil // That proxy knows names that aren't known here.
+		}
+		return exists(resolver(ctx, name))
+	})
+	i.inside.Ports, i.inside.DNS = i.reach.Ports(), transparent || len(i.reach.Ports()) > 0
+	if transparent {
+		i.front.Transparent = append([]uint16{80, 443}, opened.ConnectorPorts...)
+		i.inside.Ports = append(i.inside.Ports, i.front.Transparent...)
+	}
+	slices.Sort(i.inside.Ports)
+	i.inside.Ports = slices.Compact(i.inside.Ports)
+	i.front.User, i.front.Names, i.front.Reach, i.front.Refused, i.front.Log = at.User, i.names, i.reach, i.refused, i.log
 	if h.own != nil {
-		i.own = h.own
+		i.serve = func(l net.Listener) error { return h.own.ServeRun(l, opened.Token) }
 	}
 	i.inside.Proxy = freePort(at.Port(), i.inside.Ports)
 	moveProxy(opened.Env, at, net.JoinHostPort("127.0.0.1", strconv.Itoa(int(i.inside.Proxy))))
 	return i, nil
+}
+
+// exists reports whether a name was found.
+func exists(found []netip.Addr, err error) (bool, error) {
+	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
+		return false, nil
+	}
+	return len(found) > 0, err
 }
 
 // dns is the port of the domain name system.
@@ -122,35 +175,74 @@ func (i *isolation) spec() *netns.Spec {
 	return &i.inside
 }
 
-// serve serves the network until close.
-func (i *isolation) serve(n *netns.Network) {
+// begin serves the network until close.
+func (i *isolation) begin(n *netns.Network) {
 	if i == nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	i.end = cancel
-	go func() {
-		defer close(i.done)
-		i.front.Serve(ctx, n)
-	}()
-	if i.own == nil {
-		go isolate.Forward(ctx, i.front, i.proxy)
+	part := func(name string, serve func() error) {
+		i.open.Go(func() {
+			if err := serve(); err != nil {
+				i.log.Error().Err(err).Str("part", name).Msg("a part of the command's network ended")
+			}
+		})
+	}
+	part("connections", func() error { i.front.Serve(ctx, n); return nil })
+	part("refusals", func() error { return i.refused.Watch(n.Packets) })
+	if n.DNSPackets != nil {
+		part("dns", func() error { return i.names.ServePackets(ctx, n.DNSPackets) })
+		part("dns", func() error { return i.names.ServeStreams(ctx, n.DNSStreams) })
+	}
+	if i.serve != nil {
+		part("proxy", func() error { return i.serve(i.front) })
+	} else {
+		part("proxy", func() error { isolate.Forward(ctx, i.front, i.proxy); return nil })
+	}
+}
+
+// close ends the network. What the command asked for before was counted.
+func (i *isolation) close() {
+	if i == nil || i.end == nil {
 		return
 	}
-	go func() {
-		if err := i.own.ServeRun(i.front, i.token); err != nil && !errors.Is(err, net.ErrClosed) {
-			cancel()
-		}
-	}()
+	_ = i.refused.Close()
+	i.end()
+	i.open.Wait()
 }
 
-// close ends the network.
-func (i *isolation) close() {
-	if i != nil && i.end != nil {
-		i.end()
-		<-i.done
+// mostTargets bounds the targets that a sentence names.
+const mostTargets = 8
+
+// tell says what was refused.
+func (i *isolation) tell(say func(string, ...any)) {
+	if i == nil {
+		return
+	}
+	var told []string
+	total := 0
+	for n, r := range i.refused.List() {
+		if total += r.Count; n < mostTargets {
+			told = append(told, fmt.Sprintf("%s (%s, %s)", i.target(r.Target), r.Network, counted(r.Count, "time")))
+		}
+	}
+	if more := len(i.refused.List()) - len(told); more > 0 {
+		told = append(told, fmt.Sprintf("%d more", more))
+	}
+	if total > 0 {
+		say("the command's own network refused what didn't go to the proxy, %s: %s", counted(total, "time"), strings.Join(told, ", "))
 	}
 }
 
-// tell says what was refused.
-func (i *isolation) tell(func(string, ...any)) {}
+// target names an address that was made up for a name.
+func (i *isolation) target(address string) string {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return address
+	}
+	if name, ok := i.names.Of(at.Addr()); ok {
+		return net.JoinHostPort(name, strconv.Itoa(int(at.Port())))
+	}
+	return address
+}

@@ -163,6 +163,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	if err := f.possible(h.config); err != nil {
 		return managed.Verdict{}, noRun(err)
 	}
+	f.Reach = f.targets(h.config)
 	scope, began := managed.Scope{Workflow: f.Workflow, Item: f.Item}, time.Now()
 	if h.embedded {
 		if err := settle(signals.ctx, h, scope, wait, say); err != nil {
@@ -183,7 +184,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	if user == nil {
 		untrusted(say, opened.Env)
 	}
-	inner, err := f.isolation(h, opened)
+	inner, err := f.isolation(cmd, h, opened)
 	if err != nil {
 		return managed.Verdict{}, noRun(err)
 	}
@@ -203,7 +204,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 			return
 		}
 		if p, done, err = start(cmd, args, opened.Env, h.config, user, inner.spec()); err == nil {
-			inner.serve(p.Network())
+			inner.begin(p.Network())
 			session.Watch(signals.ctx, p, signals.child)
 		}
 	})
@@ -220,7 +221,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		say("%s to hosts of no connector went through, and may happen again in a re-run; see keep-proxy tail --observed --run %s",
 			counted(n, "request"), session.Run.ID)
 	}
-	if !session.Run.Traffic && managed.Ended(session.Run.State) && !h.gone() {
+	if !session.Run.Traffic && managed.Ended(session.Run.State) && !h.gone() && inner == nil {
 		say("no request came through the proxy. If the command sent any, its client ignores HTTP_PROXY and HTTPS_PROXY: " +
 			"see docs/clients.md, or run keep-proxy doctor in the command's place")
 	}
