@@ -32,11 +32,11 @@ import (
 // Spec says what a namespace offers.
 type Spec struct {
 	// Proxy is the port on 127.0.0.1 at which the proxy is.
-	Proxy uint16
+	Proxy uint16 `json:"proxy"`
 	// Ports are taken on any address. At most 200.
-	Ports []uint16
+	Ports []uint16 `json:"ports"`
 	// DNS takes port 53 on any address, by UDP and TCP.
-	DNS bool
+	DNS bool `json:"dns"`
 }
 
 // Network is what a namespace offers, as its starter serves it. A connection's local address is the one that the command

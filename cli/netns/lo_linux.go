@@ -55,7 +55,7 @@ func hasIPv6() bool {
 
 // addAddress gives the loopback interface an address (ip address add ADDRESS dev lo).
 func addAddress(a netip.Addr) error {
-	body := unix.IfAddrmsg{Family: family(a), Prefixlen: uint8(a.BitLen()), Flags: unix.IFA_F_NODAD, Index: loopback} //nolint:gosec // 32 or 128
+	body := unix.IfAddrmsg{Family: family(a), Prefixlen: uint8(a.BitLen()), Flags: unix.IFA_F_NODAD, Index: loopback}
 	return request(unix.RTM_NEWADDR, bytesOf(&body), attribute(unix.IFA_LOCAL, a.AsSlice()), attribute(unix.IFA_ADDRESS, a.AsSlice()))
 }
 
@@ -79,7 +79,7 @@ func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)
 
 // attribute is one of a request's (struct rtattr), whose length here is a multiple of its alignment.
 func attribute(kind uint16, value []byte) []byte {
-	head := unix.RtAttr{Len: uint16(unix.SizeofRtAttr + len(value)), Type: kind} //nolint:gosec // a few bytes
+	head := unix.RtAttr{Len: uint16(unix.SizeofRtAttr + len(value)), Type: kind}
 	return append(append([]byte{}, bytesOf(&head)...), value...)
 }
 
@@ -90,7 +90,7 @@ func request(kind uint16, parts ...[]byte) error {
 		body = append(body, p...)
 	}
 	head := unix.NlMsghdr{
-		Len: uint32(unix.SizeofNlMsghdr + len(body)), Type: kind, //nolint:gosec // a few bytes
+		Len: uint32(unix.SizeofNlMsghdr + len(body)), Type: kind,
 		Flags: unix.NLM_F_REQUEST | unix.NLM_F_ACK | unix.NLM_F_CREATE, Seq: 1,
 	}
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
@@ -113,7 +113,7 @@ func request(kind uint16, parts ...[]byte) error {
 	if len(messages) == 0 || messages[0].Header.Type != unix.NLMSG_ERROR || len(messages[0].Data) < 4 {
 		return errors.New("the kernel gave no answer")
 	}
-	if code := int32(binary.NativeEndian.Uint32(messages[0].Data)); code != 0 { //nolint:gosec // a negative errno
+	if code := int32(binary.NativeEndian.Uint32(messages[0].Data)); code != 0 {
 		return syscall.Errno(-code)
 	}
 	return nil

@@ -31,7 +31,7 @@ func play(words []string) {
 	switch words[0] {
 	case "dial":
 		for _, address := range words[1:] {
-			c, err := net.Dial("tcp", address) //nolint:noctx // as commands do
+			c, err := net.Dial("tcp", address)
 			if err != nil {
 				fmt.Println(address, errors.Is(err, unix.ECONNREFUSED), err)
 				continue

@@ -56,7 +56,7 @@ func stage(parent int) error {
 		if err := closeSockets(); err != nil {
 			return &Error{"close descriptors", err}
 		}
-		return syscall.Exec(path, os.Args[3:], os.Environ())
+		return syscall.Exec(path, os.Args[3:], os.Environ()) //nolint:gosec // the command is the caller's
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func offer(spec Spec) error {
 		if err := listen(":53"); err != nil {
 			return err
 		}
-		c, err := net.ListenPacket("udp", ":53")
+		c, err := config.ListenPacket(context.Background(), "udp", ":53")
 		if err != nil {
 			return &Error{"listen", err}
 		}

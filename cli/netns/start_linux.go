@@ -16,9 +16,9 @@ import (
 // order is what a stage is told, as JSON in its first argument. The command's file and its arguments follow. Without a
 // file the stage ends where it would execute it.
 type order struct {
-	Spec Spec
+	Spec Spec `json:"spec"`
 	// User is nil for our own.
-	User *syscall.Credential
+	User *syscall.Credential `json:"user"`
 }
 
 // control is the stage's descriptor for what it tells: one packet with the listeners, or a failure.
@@ -30,9 +30,9 @@ const maxPorts = 200
 // failure is what a stage tells if it can't execute the command.
 type failure struct {
 	// What is empty for execve itself.
-	What  string
-	Errno syscall.Errno
-	Text  string
+	What  string        `json:"what"`
+	Errno syscall.Errno `json:"errno"`
+	Text  string        `json:"text"`
 }
 
 // Start starts a command, whose file is path, with attributes as [os.StartProcess] takes them, Sys included. It returns

@@ -216,6 +216,19 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	verdict := session.Finish(signals.ctx, p.Code())
 	inner.close()
 	heard()
+	tellEnd(say, session, h, verdict, opened.Run.ItemDone, inner)
+	if h.embedded && verdict.Code == managed.CodeUnknown && !h.gone() {
+		// What it stops may be less than what this run's like is stopped by; nobody else asks.
+		scope.Mutation = verdict.Mutation
+		if err := settle(signals.ctx, h, scope, wait, say); err != nil {
+			return verdict, fmt.Errorf("what else is unknown can't be asked: %w", err)
+		}
+	}
+	return verdict, nil
+}
+
+// tellEnd says how the run ended.
+func tellEnd(say func(string, ...any), session *managed.Session, h *host, v managed.Verdict, itemDone bool, inner *isolation) {
 	tellRefused(say, session.Run.Refused)
 	if n := session.Run.Observed; n > 0 {
 		say("%s to hosts of no connector went through, and may happen again in a re-run; see keep-proxy tail --observed --run %s",
@@ -225,16 +238,8 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		say("no request came through the proxy. If the command sent any, its client ignores HTTP_PROXY and HTTPS_PROXY: " +
 			"see docs/clients.md, or run keep-proxy doctor in the command's place")
 	}
-	tell(say, verdict, opened.Run.ItemDone)
+	tell(say, v, itemDone)
 	inner.tell(say)
-	if h.embedded && verdict.Code == managed.CodeUnknown && !h.gone() {
-		// What it stops may be less than what this run's like is stopped by; nobody else asks.
-		scope.Mutation = verdict.Mutation
-		if err := settle(signals.ctx, h, scope, wait, say); err != nil {
-			return verdict, fmt.Errorf("what else is unknown can't be asked: %w", err)
-		}
-	}
-	return verdict, nil
 }
 
 // endOrphan ends a run whose proxy was killed with the run that embedded it. Else its item would be busy until the time
