@@ -10,10 +10,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
+	"software.sslmate.com/src/go-pkcs12"
 
 	"keep-proxy/config"
 	"keep-proxy/ledger"
@@ -44,6 +47,9 @@ func (e *environment) CAFile() string { return e.caFile }
 // BundleFile implements admin.Environment.
 func (e *environment) BundleFile() string { return e.bundle }
 
+// TrustStoreFile implements admin.Environment.
+func (e *environment) TrustStoreFile() string { return trustStoreFile(e.bundle) }
+
 // systemBundles are where systems keep their roots in one file.
 var systemBundles = []string{
 	"/etc/ssl/certs/ca-certificates.crt",
@@ -52,7 +58,7 @@ var systemBundles = []string{
 	"/etc/ssl/cert.pem",
 }
 
-// writeBundle writes the system's roots and the CA into one file. The variables of a run or of env may name that file
+// writeBundle writes the system's roots and the CA into one file, and beside it as a trust store for Java. The variables of a run or of env may name that file
 // as the system's roots. It holds the CA already then.
 func writeBundle(file string, ca *proxy.CA) error {
 	roots, err := systemRoots()
@@ -63,10 +69,49 @@ func writeBundle(file string, ca *proxy.CA) error {
 	if len(roots) > 0 {
 		roots = append(roots, "\n\n"...)
 	}
-	if err := replaceFile(file, append(roots, ca.PEM()...)); err != nil {
+	bundle := slices.Concat(roots, ca.PEM())
+	// Making the trust store takes longer than all else here.
+	before, _ := os.ReadFile(file)
+	if _, err := os.Stat(trustStoreFile(file)); err != nil || !bytes.Equal(before, bundle) {
+		if err := writeTrustStore(trustStoreFile(file), bundle); err != nil {
+			return fmt.Errorf("write the trust store for Java: %w", err)
+		}
+	}
+	if err := replaceFile(file, bundle, false); err != nil {
 		return fmt.Errorf("write the bundle of roots: %w", err)
 	}
 	return nil
+}
+
+// trustStoreFile is where the trust store of a bundle is.
+func trustStoreFile(bundle string) string {
+	return strings.TrimSuffix(bundle, filepath.Ext(bundle)) + config.TrustStoreExt
+}
+
+// writeTrustStore writes the certificates of a bundle as Java takes them. Its password is no secret, and protects
+// nothing. So its algorithms may be old: every Java from 8 on reads them. Newer ones need 8u301, 11.0.12 or 12.
+func writeTrustStore(file string, bundle []byte) error {
+	var entries []pkcs12.TrustStoreEntry
+	for i, c := range certificates(bundle) {
+		// Java keeps one certificate of each name, and subjects repeat.
+		entries = append(entries, pkcs12.TrustStoreEntry{Cert: c, FriendlyName: fmt.Sprint(i)})
+	}
+	content, err := pkcs12.LegacyDES.EncodeTrustStoreEntries(entries, pkcs12.DefaultPassword)
+	if err != nil {
+		return err
+	}
+	// A bundle that is there says that this is whole.
+	return replaceFile(file, content, true)
+}
+
+// certificates are those of a PEM file. What is none is left out.
+func certificates(text []byte) (all []*x509.Certificate) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // systemRoots reads the system's roots; a system without any has none to combine.
@@ -87,13 +132,16 @@ func systemRoots() ([]byte, error) {
 	return nil, nil
 }
 
-// replaceFile writes a world-readable file whole or not at all.
-func replaceFile(name string, content []byte) error {
+// replaceFile writes a world-readable file whole or not at all. With sync that holds also when power fails.
+func replaceFile(name string, content []byte, sync bool) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(content)
+	if err == nil && sync {
+		err = f.Sync()
+	}
 	err = errors.Join(err, f.Chmod(0o644), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), name)
@@ -120,13 +168,7 @@ func upstreamTrust(file string) (*upstream.Trust, error) {
 	if !pool.AppendCertsFromPEM(text) {
 		return nil, fmt.Errorf("proxy.upstream_ca: %s holds no PEM certificate", file)
 	}
-	trust := &upstream.Trust{Roots: pool}
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		if c, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
-			trust.Named = append(trust.Named, c)
-		}
-	}
-	return trust, nil
+	return &upstream.Trust{Roots: pool, Named: certificates(text)}, nil
 }
 
 // advertised is the proxy's address as sandboxes see it: the configured one, else that of the first TCP listener.

@@ -2,12 +2,15 @@ package app_test
 
 import (
 	"bytes"
+	"encoding/pem"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"software.sslmate.com/src/go-pkcs12"
 
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
@@ -69,6 +72,77 @@ func TestTheBundleHoldsTheSystemsRootsAndTheCA(t *testing.T) {
 	if len(own) == 0 || !bytes.Contains(bundle, own) || !bytes.Contains(bundle, roots) {
 		t.Errorf("the bundle of %d bytes doesn't hold both the system's roots (%d) and the CA (%d)", len(bundle), len(roots), len(own))
 	}
+}
+
+// Java reads no PEM.
+func TestJavaIsGivenTheSameRoots(t *testing.T) {
+	c := plain(t)
+	system := filepath.Join(t.TempDir(), "roots.pem")
+	t.Setenv("SSL_CERT_FILE", system)
+	one, err := testca.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := testca.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const none = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+	file := strings.TrimSuffix(c.Proxy.CA.BundleOut, ".pem") + ".p12"
+	// Authorities of one name are two.
+	for _, roots := range [][]byte{
+		slices.Concat([]byte("a comment\n"), one.PEM(), []byte(none), two.PEM()), // a first start
+		one.PEM(), // other roots
+	} {
+		if err := os.WriteFile(system, roots, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a := start(t, c)
+		opened, err := operatorOf(t, a).OpenRun(t.Context(), wire.OpenRun{Workflow: "w", Once: true}, "")
+		if err != nil || opened.JavaTrustStore != file {
+			t.Errorf("java_trust_store %q, %v; want %s", opened.JavaTrustStore, err, file)
+		}
+		stop(t, a)
+		own, err := os.ReadFile(c.Proxy.CA.CertFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := storedRoots(t, file), pemRoots(slices.Concat(roots, own)); !slices.Equal(got, want) {
+			t.Errorf("the trust store holds %d certificates, not the %d of the bundle", len(got), len(want))
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, start(t, c))
+	storedRoots(t, file)
+}
+
+// storedRoots are the certificates of a trust store.
+func storedRoots(t *testing.T, file string) (all []string) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots, err := pkcs12.DecodeTrustStore(content, "changeit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range roots {
+		all = append(all, string(c.Raw))
+	}
+	return all
+}
+
+// pemRoots are the certificates of a bundle.
+func pemRoots(text []byte) (all []string) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if len(block.Bytes) > 3 {
+			all = append(all, string(block.Bytes))
+		}
+	}
+	return all
 }
 
 // A shell that has the variables of env takes the bundle for the system's roots.

@@ -20,6 +20,9 @@ const maxName = names.Max
 
 const year = 365 * 24 * time.Hour
 
+// TrustStoreExt is the extension of the trust store for Java, which is beside CA.BundleOut.
+const TrustStoreExt = ".p12"
+
 // check adds a problem for every rule that c breaks.
 func check(r *report, c *Config) {
 	checkProxy(r, &c.Proxy)
@@ -44,6 +47,9 @@ func checkProxy(r *report, p *Proxy) {
 	distinct(r, "proxy.egress.allow", p.Egress.Allow, nil)
 	distinct(r, "proxy.egress.deny", p.Egress.Deny, nil)
 	together(r, "proxy.ca.cert_file", p.CA.CertFile, "proxy.ca.key_file", p.CA.KeyFile)
+	if filepath.Ext(p.CA.BundleOut) == TrustStoreExt {
+		r.rejected(&fault{"the trust store for Java gets this name", "give the file another extension, such as .pem"}, "proxy.ca.bundle_out")
+	}
 	checkReach(r, p)
 	together(r, "proxy.unmanaged.workflow", p.Unmanaged.Workflow, "proxy.unmanaged.item", p.Unmanaged.Item)
 	named(r, "proxy.unmanaged.workflow", p.Unmanaged.Workflow, names.Fault)

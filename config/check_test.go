@@ -36,6 +36,9 @@ func TestProblemsOfValues(t *testing.T) {
 		{"a CA certificate without its key", "proxy: {ca: {cert_file: /ca.pem}}", []string{
 			`keep.yaml:1:25: proxy.ca.cert_file = "/ca.pem": proxy.ca.key_file is missing; set both proxy.ca.cert_file and proxy.ca.key_file, or neither`,
 		}},
+		{"a bundle with the name of the trust store", "proxy: {ca: {bundle_out: /ca.p12}}", []string{
+			`keep.yaml:1:26: proxy.ca.bundle_out = "/ca.p12": the trust store for Java gets this name; give the file another extension, such as .pem`,
+		}},
 		{"a CA key without its certificate", "proxy: {ca: {key_file: /ca.key}}", []string{
 			`keep.yaml:1:24: proxy.ca.key_file = "/ca.key": proxy.ca.cert_file is missing; set both proxy.ca.cert_file and proxy.ca.key_file, or neither`,
 		}},

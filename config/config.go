@@ -133,7 +133,7 @@ type CA struct {
 	// KeyFile is the CA's private key, PEM, readable by the owner alone.
 	KeyFile string `key:"key_file" read:"path"`
 	// BundleOut is where the system's roots and the CA are written together,
-	// for clients whose CA variable replaces their roots.
+	// for clients whose CA variable replaces their roots. Java's is beside it.
 	BundleOut string `key:"bundle_out" read:"path"`
 }
 

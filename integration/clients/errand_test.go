@@ -125,28 +125,13 @@ func (w *world) argv(t *testing.T, c client, env variables, e errand) []string {
 	}
 	self, err := os.Executable()
 	must(t, err)
-	truststore := ""
-	if strings.Contains(strings.Join(c.argv, " "), "{truststore}") {
-		truststore = w.makeTruststore(t)
-	}
 	fill := strings.NewReplacer("{method}", e.method, "{url}", e.url, "{ca}", env["SSL_CERT_FILE"], "{self}", self, "{home}", w.home,
-		"{fresh}", t.TempDir(), "{truststore}", truststore, "{proxyhost}", address[:at], "{proxyport}", address[at+1:])
+		"{fresh}", t.TempDir(), "{truststore}", filepath.Join(w.dir, "data", "ca-bundle.p12"), "{proxyhost}", address[:at], "{proxyport}", address[at+1:])
 	var argv []string
 	for _, word := range slices.Concat(c.argv, e.args) {
 		argv = append(argv, fill.Replace(word))
 	}
 	return argv
-}
-
-// makeTruststore makes a store of roots as Java takes them.
-func (w *world) makeTruststore(t *testing.T) string {
-	t.Helper()
-	if w.truststore == "" {
-		w.truststore = filepath.Join(w.dir, "truststore.p12")
-		w.command(t, "keytool", "-importcert", "-noprompt", "-alias", "keep-proxy", "-storetype", "PKCS12",
-			"-keystore", w.truststore, "-storepass", "changeit", "-file", w.ca())
-	}
-	return w.truststore
 }
 
 // ca is the file with the proxy's CA.

@@ -25,8 +25,6 @@ type world struct {
 	dir, home, program, config string
 
 	bank, hooks, git, objects, cluster *server.Server
-
-	truststore string
 }
 
 const configuration = `proxy:

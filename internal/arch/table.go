@@ -107,5 +107,6 @@ var confined = []confinement{
 	{lib: "github.com/spf13/viper", pkg: "config"},
 	{lib: "github.com/fsnotify/fsnotify", pkg: "app"},
 	{lib: "go.opentelemetry.io", pkg: "app"},
+	{lib: "software.sslmate.com/src/go-pkcs12", pkg: "app", files: 1},
 	{lib: "C"}, // the program builds without a C compiler
 }
