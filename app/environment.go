@@ -58,8 +58,8 @@ var systemBundles = []string{
 	"/etc/ssl/cert.pem",
 }
 
-// writeBundle writes the system's roots and the CA into one file, and beside it as a trust store for Java. The variables of a run or of env may name that file
-// as the system's roots. It holds the CA already then.
+// writeBundle writes the system's roots and the CA into one file, and beside it as a trust store for Java. The variables
+// of a run or of env may name that file as the system's roots. It holds the CA already then.
 func writeBundle(file string, ca *proxy.CA) error {
 	roots, err := systemRoots()
 	if err != nil {

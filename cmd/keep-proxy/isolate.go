@@ -120,6 +120,9 @@ func (f *isolateFlags) isolation(cmd *cobra.Command, h *host, opened *wire.Opene
 		i.front.Transparent = append([]uint16{80, 443}, opened.ConnectorPorts...)
 		i.inside.Ports = append(i.inside.Ports, i.front.Transparent...)
 	}
+	if transparent && opened.JavaTrustStore != "" {
+		opened.Env[javaTrustStore] = opened.JavaTrustStore
+	}
 	slices.Sort(i.inside.Ports)
 	i.inside.Ports = slices.Compact(i.inside.Ports)
 	i.front.User, i.front.Names, i.front.Reach, i.front.Refused, i.front.Log = at.User, i.names, i.reach, i.refused, i.log
@@ -137,6 +140,14 @@ func exists(found []netip.Addr, err error) (bool, error) {
 		return false, nil
 	}
 	return len(found) > 0, err
+}
+
+// javaTrustStore is the variable with the roots as Java takes them. Java itself reads options from another one.
+const javaTrustStore = "JAVA_TRUST_STORE"
+
+// javaOptions adds the trust store to the options of every Java.
+func javaOptions(before, store string) string {
+	return strings.TrimSpace(before + ` "-Djavax.net.ssl.trustStore=` + store + `" -Djavax.net.ssl.trustStorePassword=changeit`)
 }
 
 // dns is the port of the domain name system.

@@ -352,6 +352,9 @@ func start(
 		}
 		done = remove
 	}
+	if store := run[javaTrustStore]; store != "" {
+		run["JAVA_TOOL_OPTIONS"] = javaOptions(os.Getenv("JAVA_TOOL_OPTIONS"), store)
+	}
 	environ := childEnvironment(os.Environ(), run, secretNames(c))
 	if user != nil {
 		environ = asUser(environ, user)
