@@ -7,15 +7,6 @@ import (
 	"os"
 )
 
-type Names struct{}
-
-func NewNames(exists func(ctx context.Context, name string) (bool, error)) *Names { return nil }
-
-func (*Names) Of(netip.Addr) (string, bool) { return "", false }
-
-func (n *Names) ServePackets(ctx context.Context, c *net.UDPConn) error { return nil }
-func (n *Names) ServeStreams(ctx context.Context, l net.Listener) error { return nil }
-
 type Reach struct{}
 
 func NewReach(targets []string, dial func(ctx context.Context, network, address string) (net.Conn, error), resolve func(ctx context.Context, host string) ([]netip.Addr, error)) (*Reach, error) {

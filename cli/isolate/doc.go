@@ -1,0 +1,7 @@
+// Package isolate serves, from outside, a command that runs in a network namespace of its own. [Names] answers its DNS
+// queries: each name gets addresses of its own, by which it is found again.
+//
+// # Failure
+//
+// A name that can't be looked up gets SERVFAIL, and so does one after the last address. What is no query gets no answer.
+package isolate
