@@ -113,7 +113,7 @@ func (f *isolateFlags) isolation(cmd *cobra.Command, h *host, opened *wire.Opene
 		case h.config.Proxy.UpstreamProxy.URL != "":
 			return true, nil // That proxy knows names that aren't known here.
 		}
-		return exists(resolver(ctx, name))
+		return exists(resolver(ctx, name+".")) // No search domain is added outside.
 	})
 	i.inside.Ports, i.inside.DNS = i.reach.Ports(), transparent || len(i.reach.Ports()) > 0
 	if transparent {
