@@ -1,5 +1,6 @@
 // Package isolate serves, from outside, a command that runs in a network namespace of its own. [Names] answers its DNS
-// queries: each name gets addresses of its own, by which it is found again. [Reach] carries connections past the proxy.
+// queries: each name gets addresses of its own, by which it is found again. [Reach] carries connections past the proxy,
+// and [Refusals] counts what was refused.
 //
 // # Failure
 //

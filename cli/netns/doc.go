@@ -47,7 +47,7 @@ type Network struct {
 	// DNSPackets and DNSStreams are nil without Spec.DNS.
 	DNSPackets *net.UDPConn
 	DNSStreams net.Listener
-	// Packets shows what the kernel refuses.
+	// Packets has the IP packets by which the kernel refuses, and few others. A read of it doesn't wait.
 	Packets *os.File
 
 	open []io.Closer

@@ -118,7 +118,3 @@ func request(kind uint16, parts ...[]byte) error {
 	}
 	return nil
 }
-
-func openPackets() (int, error) {
-	return unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-}

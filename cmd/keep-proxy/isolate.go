@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ func (f *isolateFlags) isolation(cmd *cobra.Command, h *host, opened *wire.Opene
 	resolver := func(ctx context.Context, name string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 	}
-	i = &isolation{front: isolate.NewFront(), refused: &isolate.Refusals{}, log: quietLog(h.config.Log, cmd.ErrOrStderr()), proxy: at.Host}
+	i = &isolation{front: isolate.NewFront(), refused: isolate.NewRefusals(), log: quietLog(h.config.Log, cmd.ErrOrStderr()), proxy: at.Host}
 	if i.reach, err = isolate.NewReach(f.targets(h.config), (&net.Dialer{}).DialContext, resolver); err != nil {
 		return nil, err
 	}
@@ -218,7 +219,7 @@ func (i *isolation) close() {
 	if i == nil || i.end == nil {
 		return
 	}
-	_ = i.refused.Close()
+	i.refused.Close()
 	i.end()
 	i.open.Wait()
 }
@@ -250,7 +251,7 @@ func (i *isolation) tell(say func(string, ...any)) {
 func (i *isolation) target(address string) string {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return address
+		return cmp.Or(address, "other targets")
 	}
 	if name, ok := i.names.Of(at.Addr()); ok {
 		return net.JoinHostPort(name, strconv.Itoa(int(at.Port())))

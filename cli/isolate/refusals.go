@@ -1,0 +1,117 @@
+package isolate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"keep-proxy/cli/netns"
+)
+
+// maxTargets bounds how many targets are told apart. A command may try every port there is.
+const maxTargets = 1000
+
+// maxQueued is more packets than the queue holds. Whatever the command left running may fill it again and again.
+const maxQueued = 1 << 14
+
+// Refusal says how often a target was refused.
+type Refusal struct {
+	// Network is "tcp", "udp", or "unknown" for packets that the system dropped before they were read.
+	Network string
+	// Target is host:port; "" for all beyond the bound.
+	Target string
+	Count  int
+}
+
+// Refusals counts what a command's network refused.
+type Refusals struct {
+	mu     sync.Mutex
+	counts map[Refusal]int // The keys have no Count.
+	over   context.Context
+	end    context.CancelFunc
+	ended  chan struct{}
+}
+
+// NewRefusals counts nothing yet.
+func NewRefusals() *Refusals {
+	over, end := context.WithCancel(context.Background())
+	return &Refusals{counts: map[Refusal]int{}, over: over, end: end, ended: make(chan struct{})}
+}
+
+// Note counts one refusal, by whoever refused.
+func (r *Refusals) Note(network, target string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	what := Refusal{Network: network, Target: target}
+	if r.counts[what] == 0 && len(r.counts) >= maxTargets {
+		what.Target = ""
+	}
+	r.counts[what]++
+}
+
+// List is what was refused so far, the most frequent first.
+func (r *Refusals) List() (list []Refusal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for what, n := range r.counts {
+		list = append(list, Refusal{what.Network, what.Target, n})
+	}
+	slices.SortFunc(list, func(a, b Refusal) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Network, b.Network), cmp.Compare(a.Target, b.Target))
+	})
+	return list
+}
+
+// Close ends Watch, which is or will be called. It waits until Watch has counted what is queued by then.
+func (r *Refusals) Close() {
+	r.end()
+	<-r.ended
+}
+
+// Watch counts what it reads from Network.Packets, until Close. It must be called once.
+func (r *Refusals) Watch(packets *os.File) error {
+	defer close(r.ended)
+	raw, err := packets.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("watch for what is refused: %w", err)
+	}
+	defer context.AfterFunc(r.over, func() { _ = packets.SetReadDeadline(time.Unix(1, 0)) })()
+	var failed error
+	packet := make([]byte, packetBytes)
+	read := func(fd uintptr) (done bool) {
+		for range maxQueued {
+			n, _, err := syscall.Recvfrom(int(fd), packet, syscall.MSG_DONTWAIT)
+			if errors.Is(err, syscall.EAGAIN) {
+				return false
+			}
+			if failed = err; failed != nil {
+				break
+			}
+			if network, target := refused(packet[:n]); network != "" {
+				r.Note(network, target.String())
+			}
+		}
+		return true
+	}
+	for err == nil && failed == nil {
+		err = raw.Read(read)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = raw.Control(func(fd uintptr) {
+			read(fd)
+			for range netns.Dropped(fd) {
+				r.Note("unknown", "")
+			}
+		})
+	}
+	if err = cmp.Or(failed, err); err != nil {
+		return fmt.Errorf("watch for what is refused: %w", err)
+	}
+	return nil
+}
