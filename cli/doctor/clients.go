@@ -61,7 +61,7 @@ func trusts(file string, shown []*x509.Certificate) bool {
 }
 
 // detours are settings of clients' own that go before the variables.
-func (s Sandbox) detours(ctx context.Context) Finding {
+func (s Sandbox) detours(ctx context.Context, alone bool) Finding {
 	const name = "clients' own settings"
 	found := s.gitProxies(ctx)
 	for _, in := range s.settingFiles() {
@@ -73,8 +73,11 @@ func (s Sandbox) detours(ctx context.Context) Finding {
 	if len(found) == 0 {
 		return sound(name, "none found that go before the variables (git, kubectl, curl, npm, wget)")
 	}
-	return broken(name, "they go before the variables, so that requests may go around the proxy: "+strings.Join(found, "; "),
-		"take them out, or give the command another HOME")
+	const fix = "take them out, or give the command another HOME"
+	if alone {
+		return advice(name, "they go before the variables, so that requests may fail here: "+strings.Join(found, "; "), fix)
+	}
+	return broken(name, "they go before the variables, so that requests may go around the proxy: "+strings.Join(found, "; "), fix)
 }
 
 // clientVariables are those of single clients that go before the common ones, and lead elsewhere.

@@ -108,7 +108,7 @@ func TestSettingsThatGoBeforeTheVariablesAreFound(t *testing.T) {
 			t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(home, ".gitconfig"))
 			t.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
 			env := map[string]string{"HOME": home, "HTTPS_PROXY": "http://run:token@ours:1"}
-			got := Sandbox{Getenv: func(name string) string { return env[name] }}.detours(t.Context())
+			got := Sandbox{Getenv: func(name string) string { return env[name] }}.detours(t.Context(), false)
 			if got.Verdict != c.verdict || !strings.Contains(got.Detail, c.says) {
 				t.Errorf("found %+v, want %s: %s", got, c.verdict, c.says)
 			}
@@ -141,7 +141,7 @@ func TestVariablesOfSingleClientsThatLeadElsewhereAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := map[string]string{"HTTPS_PROXY": ours, c.variable: c.value}
-			got := Sandbox{Getenv: func(name string) string { return env[name] }}.detours(t.Context())
+			got := Sandbox{Getenv: func(name string) string { return env[name] }}.detours(t.Context(), false)
 			if got.Verdict != c.verdict || !strings.Contains(got.Detail, c.says) {
 				t.Errorf("found %+v, want %s: %s", got, c.verdict, c.says)
 			}

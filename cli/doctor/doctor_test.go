@@ -150,6 +150,39 @@ func TestSandbox(t *testing.T) {
 	}
 }
 
+// Nothing gets out of a network whose only interface is loopback, whoever takes the connections in it.
+func TestANetworkOfLoopbackAloneLeadsNowhere(t *testing.T) {
+	t.Parallel()
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	lo, tunnel, eth := net.Interface{Flags: net.FlagUp | net.FlagLoopback}, net.Interface{Flags: net.FlagPointToPoint}, net.Interface{Flags: net.FlagUp}
+	examine := func(failure error, interfaces ...net.Interface) []Finding {
+		env := proxied("http://"+sockets.Deaf(t), "PIP_PROXY", "http://other:1")
+		return Sandbox{
+			Getenv: func(name string) string { return env[name] }, Targets: []string{taken.Addr().String()},
+			Interfaces: func() ([]net.Interface, error) { return interfaces, failure },
+			Admin:      sockets.Deaf(t), AdminGuessed: true,
+		}.Examine(t.Context())
+	}
+	target := "around to " + taken.Addr().String()
+	for _, all := range [][]net.Interface{{lo}, {lo, tunnel}} {
+		found := examine(nil, all...)
+		for name, want := range map[string]Verdict{around: Sound, target: Sound, "admin API": Sound, "clients' own settings": Advice} {
+			if got := find(t, found, name); got.Verdict != want {
+				t.Errorf("of %v: %+v, want %s", all, got, want)
+			}
+		}
+	}
+	for _, found := range [][]Finding{examine(nil, lo, eth), examine(nil), examine(errors.New("not permitted"), lo)} {
+		if got := find(t, found, target); got.Verdict != Broken {
+			t.Errorf("in a network that leads out: %+v", got)
+		}
+	}
+}
+
 // What wasn't looked at is not called sound.
 func TestWhatASandboxDoesNotShowIsUnknown(t *testing.T) {
 	t.Parallel()

@@ -6,13 +6,16 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +36,8 @@ const probeHost = "doctor.keep-proxy.invalid"
 type Sandbox struct {
 	// Getenv reads a variable of the environment.
 	Getenv func(string) string
+	// Interfaces lists those of the network; nil if they can't be listed.
+	Interfaces func() ([]net.Interface, error)
 	// Targets are host:port which must not be reached but through the proxy.
 	Targets []string
 	// TokenFiles are files that must not be readable in here.
@@ -57,15 +62,19 @@ func (s Sandbox) Examine(ctx context.Context) []Finding {
 		return findings
 	}
 	findings = append(findings, s.through(ctx, proxy)...)
-	findings = append(findings, s.detours(ctx), credentials(proxy))
+	alone := s.alone()
+	findings = append(findings, s.detours(ctx, alone), credentials(proxy))
 	if proxy.User != nil {
 		findings = append(findings, s.without(ctx, proxy))
 	}
 	for _, target := range s.Targets {
-		findings = append(findings, s.past(ctx, target))
+		findings = append(findings, s.past(ctx, target, alone))
 	}
-	if len(s.Targets) == 0 {
-		findings = append(findings, unknown("a way around", "not tried", "name hosts that must not be reached directly with --target"))
+	switch {
+	case alone:
+		findings = append(findings, sound(around, "no interface is up but loopback: nothing leaves by the network, except through what listens in here"))
+	case len(s.Targets) == 0:
+		findings = append(findings, unknown(around, "not tried", "name hosts that must not be reached directly with --target"))
 	}
 	if s.Unknown != nil {
 		return append(findings, unknown(tokenName, "where it lies isn't known in here: "+s.Unknown.Error(),
@@ -78,9 +87,21 @@ func (s Sandbox) Examine(ctx context.Context) []Finding {
 		findings = append(findings, handed(s.HostToken))
 	}
 	if s.Admin != "" {
-		findings = append(findings, s.admin(ctx))
+		findings = append(findings, s.admin(ctx, alone))
 	}
 	return findings
+}
+
+const around = "a way around"
+
+// alone reports whether the network leads nowhere, as that of run --isolate. Interfaces that are down don't count: tunnels
+// are in every network.
+func (s Sandbox) alone() bool {
+	if s.Interfaces == nil {
+		return false
+	}
+	all, err := s.Interfaces()
+	return err == nil && len(all) > 0 && !slices.ContainsFunc(all, func(i net.Interface) bool { return i.Flags&(net.FlagUp|net.FlagLoopback) == net.FlagUp })
 }
 
 // variables wants the proxy in every spelling that clients read, and no exceptions.
@@ -98,7 +119,7 @@ func (s Sandbox) variables() Finding {
 	}
 	for _, exception := range []string{"NO_PROXY", "no_proxy"} {
 		if s.Getenv(exception) != "" {
-			return broken(name, exception+" isn't empty: what it names goes around the proxy", "unset it, or set it to nothing")
+			return broken(name, exception+" isn't empty: what it names doesn't come to the proxy", "unset it, or set it to nothing")
 		}
 	}
 	return sound(name, "proxy set in every spelling, no exceptions")
@@ -159,9 +180,27 @@ func (s Sandbox) without(ctx context.Context, proxy *url.URL) Finding {
 		return unknown(name, "without credentials: "+err.Error(), "see what is said of the proxy")
 	case status == http.StatusProxyAuthRequired:
 		return sound(name, "the proxy takes nothing without its credentials")
+	case s.isOurs(ctx, proxy.Host):
+		return sound(name, proxy.Host+" is this run's alone: what comes without credentials is this run's, too")
 	}
 	return broken(name, fmt.Sprintf("the proxy takes requests without credentials too (%d): a script whose run was stopped could go on", status),
 		"leave proxy.unmanaged out, or give this sandbox a proxy without it")
+}
+
+// isOurs reports whether a request without credentials is this run's. A refusal says whose it is.
+func (s Sandbox) isOurs(ctx context.Context, proxy string) bool {
+	r := (&http.Request{Method: http.MethodGet, URL: &url.URL{Scheme: "http", Host: probeHost}}).WithContext(ctx)
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: proxy}), DisableKeepAlives: true}}
+	resp, err := client.Do(r)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var refusal struct {
+		Run string `json:"run"`
+	}
+	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<16)).Decode(&refusal)
+	return err == nil && refusal.Run != "" && refusal.Run == s.Getenv("KEEP_RUN_ID")
 }
 
 // tunnel asks a proxy for a tunnel. The connection is nil if there is none.
@@ -185,12 +224,15 @@ func tunnel(ctx context.Context, proxy *url.URL) (conn net.Conn, status int, err
 	return conn, resp.StatusCode, nil
 }
 
-// past tries to connect to a target directly.
-func (s Sandbox) past(ctx context.Context, target string) Finding {
+// past tries to connect to a target directly. In a network that leads nowhere a connection is one to run.
+func (s Sandbox) past(ctx context.Context, target string, alone bool) Finding {
 	name := "around to " + target
 	conn, err := (&net.Dialer{Timeout: reach}).DialContext(ctx, "tcp", target)
 	if err == nil {
 		_ = conn.Close()
+		if alone {
+			return sound(name, "run takes the connection: it is the proxy's, unless --reach or isolate.reach names it")
+		}
 		return broken(name, "it can be reached without the proxy: a client that ignores the variables is neither recorded nor stopped",
 			"let the sandbox's network reach nothing but the proxy")
 	}
@@ -227,7 +269,7 @@ func handed(file string) Finding {
 }
 
 // admin wants the API to be out of reach, or to ask for a token.
-func (s Sandbox) admin(ctx context.Context) Finding {
+func (s Sandbox) admin(ctx context.Context, alone bool) Finding {
 	const name = "admin API"
 	network, address := "tcp", strings.TrimPrefix(strings.TrimPrefix(s.Admin, "http://"), "https://")
 	if path, ok := strings.CutPrefix(s.Admin, "unix:"); ok {
@@ -235,7 +277,7 @@ func (s Sandbox) admin(ctx context.Context) Finding {
 	}
 	conn, err := (&net.Dialer{Timeout: reach}).DialContext(ctx, network, address)
 	switch {
-	case err != nil && s.AdminGuessed:
+	case err != nil && s.AdminGuessed && (network == "unix" || !alone):
 		return unknown(name, address+" can't be reached from in here; whether the API is there isn't known",
 			"name the API with --admin, or the proxy's configuration with --config")
 	case err != nil:

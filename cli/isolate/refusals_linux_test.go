@@ -49,7 +49,7 @@ func TestTraffic(t *testing.T) {
 // inside starts the traffic in a namespace. It returns what shows the refusals, and waits for the end.
 func inside(t *testing.T, traffic string) (packets *os.File, wait func()) {
 	t.Helper()
-	if err := netns.Check(); err != nil {
+	if err := netns.Check(true); err != nil {
 		t.Skipf("no namespace can be had here: %v", err)
 	}
 	self, err := os.Executable()

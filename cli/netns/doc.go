@@ -27,6 +27,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 )
 
 // Spec says what a namespace offers.
@@ -67,10 +68,9 @@ type Error struct {
 	Err  error
 }
 
-// Error names the causes that can be mended.
+// Error names the cause that can be mended, where there is one.
 func (e *Error) Error() string {
-	return fmt.Sprintf("no network namespace can be had here (%s: %v): AppArmor (a profile with \"userns,\"), seccomp or "+
-		"kernel.unprivileged_userns_clone may forbid it", e.What, e.Err)
+	return strings.TrimSuffix(fmt.Sprintf("no network namespace can be had here: %s: %v; %s", e.What, e.Err, e.Fix()), "; ")
 }
 
 // Unwrap returns the cause.

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-var errElsewhere = &Error{"isolation", errors.New("it needs Linux")}
+var errElsewhere = &Error{"this system", errors.New("it takes Linux")}
 
 // Start fails, as there are no namespaces here.
 func Start(Spec, string, []string, *os.ProcAttr) (int, *Network, error) {
@@ -15,7 +15,10 @@ func Start(Spec, string, []string, *os.ProcAttr) (int, *Network, error) {
 }
 
 // Check says why no namespace can be had here.
-func Check() error { return errElsewhere }
+func Check(bool) error { return errElsewhere }
+
+// Fix is empty: nothing helps here.
+func (*Error) Fix() string { return "" }
 
 // Stage fails, as nothing starts one.
 func Stage() int { return 1 }

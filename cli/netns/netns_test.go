@@ -49,7 +49,7 @@ func play(words []string) {
 // start starts this binary as a command in a namespace, and returns what it prints.
 func start(t *testing.T, spec Spec, words ...string) (*Network, func() string) {
 	t.Helper()
-	if err := Check(); err != nil {
+	if err := Check(spec.DNS); err != nil {
 		t.Skipf("no namespace can be had here: %v", err)
 	}
 	self, err := os.Executable()

@@ -73,7 +73,7 @@ func offer(spec Spec) error {
 	listen := func(address string) error {
 		l, err := config.Listen(context.Background(), "tcp", address)
 		if err != nil {
-			return &Error{"listen", err}
+			return &Error{listenOn + address, err}
 		}
 		return add(&fds, l)
 	}
@@ -91,7 +91,7 @@ func offer(spec Spec) error {
 		}
 		c, err := config.ListenPacket(context.Background(), "udp", ":53")
 		if err != nil {
-			return &Error{"listen", err}
+			return &Error{listenOn + "udp :53", err}
 		}
 		if err := add(&fds, c); err != nil {
 			return err

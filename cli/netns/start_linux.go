@@ -58,7 +58,7 @@ func Start(spec Spec, path string, args []string, attr *os.ProcAttr) (int, *Netw
 	stage, err := startStage(append([]string{stageName, string(said), path}, args...), inner, &sys)
 	_ = theirs.Close()
 	if err != nil {
-		return 0, nil, &Error{"clone", err}
+		return 0, nil, &Error{"clone", errors.Unwrap(err)} // without the name of this program's own file
 	}
 	found, err := hear(pair[0], spec)
 	if err != nil {
@@ -208,21 +208,4 @@ func adopt(rights []byte, spec Spec) (*Network, error) {
 	n.DNSPackets, _ = c.(*net.UDPConn)
 	n.open = append(n.open, c)
 	return n, nil
-}
-
-// Check says why no namespace can be had here, nil if one can: it makes one.
-func Check() error {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return &Error{"open", err}
-	}
-	defer func() { _ = null.Close() }()
-	attr := &os.ProcAttr{Files: []*os.File{null, null, null}, Sys: &syscall.SysProcAttr{}}
-	pid, found, err := Start(Spec{Proxy: 1, DNS: true}, "", nil, attr)
-	if err != nil {
-		return err
-	}
-	found.Close()
-	_, err = syscall.Wait4(pid, nil, 0, nil)
-	return err
 }

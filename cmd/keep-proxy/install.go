@@ -100,9 +100,9 @@ func newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [--inside] [--target HOST:PORT]…",
 		Short: "Examine the installation, or a sandbox from inside",
-		Long: "Outside a run it examines data folder, disk, clocks, CA, token, configuration and proxy. Inside a run, where\n" +
-			"KEEP_RUN_ID is set, it examines whether a client goes through the proxy, trusts it, and can get past it to\n" +
-			"a target. The target gets a connection without a byte. Exits 1 if anything is broken.\n\n" +
+		Long: "Outside a run it examines data folder, disk, clocks, CA, token, configuration, proxy, and whether run --isolate\n" +
+			"works here. Inside a run, where KEEP_RUN_ID is set, it examines whether a client goes through the proxy, trusts\n" +
+			"it, and can get past it to a target. The target gets a connection without a byte. Exits 1 if anything is broken.\n\n" +
 			"  keep-proxy run --workflow doctor --once -- keep-proxy doctor --target api.stripe.com:443",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			findings, err := f.examine(cmd)
@@ -141,7 +141,7 @@ func (f *doctorFlags) examine(cmd *cobra.Command) ([]doctor.Finding, error) {
 	}
 	c, err := f.load(cmd)
 	if f.inside || os.Getenv("KEEP_RUN_ID") != "" {
-		s := doctor.Sandbox{Getenv: os.Getenv, Targets: f.targets, Unknown: err}
+		s := doctor.Sandbox{Getenv: os.Getenv, Interfaces: net.Interfaces, Targets: f.targets, Unknown: err}
 		if err == nil {
 			s.TokenFiles = []string{c.Admin.TokenFile}
 			s.Admin, s.AdminGuessed = f.adminHere(c)
@@ -161,7 +161,7 @@ func (f *doctorFlags) examine(cmd *cobra.Command) ([]doctor.Finding, error) {
 		return nil, err
 	}
 	findings := append([]doctor.Finding{f.configuration(cmd)}, installation(c).Examine()...)
-	return append(findings, f.proxy(cmd, c), stopping()), nil
+	return append(findings, f.proxy(cmd, c), stopping(), isolating(c.Isolate.Required)), nil
 }
 
 // adminHere is where the admin API would be found from here. It is a guess where nothing in here names

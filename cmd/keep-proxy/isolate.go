@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"keep-proxy/admin/wire"
+	"keep-proxy/cli/doctor"
 	"keep-proxy/cli/isolate"
 	"keep-proxy/cli/netns"
 	"keep-proxy/config"
@@ -64,7 +65,27 @@ func (f *isolateFlags) possible(c config.Config) error {
 	if f.isolate == "" {
 		return nil
 	}
-	return netns.Check()
+	return netns.Check(f.isolate == isolateTransparent)
+}
+
+// isolating tells which of the two ways work here. Without the first, no run that isolate.required asks for is opened.
+func isolating(required bool) doctor.Finding {
+	const name = "isolation"
+	verdict, said, err := doctor.Advice, "run --isolate doesn't work here: ", netns.Check(false)
+	if err != nil && required {
+		verdict = doctor.Broken
+	}
+	if err == nil {
+		said, err = "run --isolate works here, --isolate=transparent doesn't: ", netns.Check(true)
+	}
+	if err == nil {
+		return doctor.Sound.Of(name, "run --isolate and --isolate=transparent work here", "")
+	}
+	detail, fix := err.Error(), "let the network of commands reach nothing but the proxy by other means"
+	if e, ok := errors.AsType[*netns.Error](err); ok {
+		detail, fix = e.What+": "+e.Err.Error(), cmp.Or(e.Fix(), fix)
+	}
+	return verdict.Of(name, said+detail, fix)
 }
 
 // targets are what the run reaches past the proxy.

@@ -48,6 +48,8 @@ func newRun() *cobra.Command {
 			"stopped, and finishes the run when the command has ended. Without a running proxy it embeds one, which\n" +
 			"stays until the last run that joined it has ended.\n\n" +
 			"An item whose command ended with 0 is done: its command is not started again.\n\n" +
+			"--isolate takes a user namespace and a network namespace. AppArmor (a profile without \"userns,\"), seccomp or\n" +
+			"kernel.unprivileged_userns_clone may forbid them; keep-proxy doctor tells. Files and Unix sockets stay reachable.\n\n" +
 			"Exit code: the command's own; 75 stopped on an unknown outcome, 76 the item needs attention,\n" +
 			"77 aborted on a failed mutation or a refused request, or without required traffic, 78 no run could be\n" +
 			"opened; 126 and 127 as a shell's.\n\n" +
