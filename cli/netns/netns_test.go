@@ -1,3 +1,5 @@
+//go:build linux
+
 package netns
 
 import (
@@ -15,7 +17,7 @@ import (
 )
 
 // TestMain is the stage, where this binary is executed as one, and plays commands: "dial ADDRESS…" tells of each how
-// connecting ends; "status" prints what /proc says of this process.
+// connecting ends; "status" prints what /proc says of this process; "leave WAY…" tries one way out, and says how it ended.
 func TestMain(m *testing.M) {
 	if IsStage() {
 		os.Exit(Stage())
@@ -40,6 +42,8 @@ func play(words []string) {
 			text, _ := io.ReadAll(c)
 			fmt.Println(address, string(text))
 		}
+	case "leave":
+		fmt.Println(leave(words[1:]))
 	case "status":
 		text, _ := os.ReadFile("/proc/self/status")
 		fmt.Print(string(text))
@@ -49,12 +53,18 @@ func play(words []string) {
 // start starts this binary as a command in a namespace, and returns what it prints.
 func start(t *testing.T, spec Spec, words ...string) (*Network, func() string) {
 	t.Helper()
-	if err := Check(spec.DNS); err != nil {
-		t.Skipf("no namespace can be had here: %v", err)
-	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return startAs(t, self, nil, spec, words...)
+}
+
+// startAs is start for a copy of this binary and another user; nil is our own.
+func startAs(t *testing.T, self string, user *syscall.Credential, spec Spec, words ...string) (*Network, func() string) {
+	t.Helper()
+	if err := Check(spec.DNS); err != nil {
+		t.Skipf("no namespace can be had here: %v", err)
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -65,7 +75,7 @@ func start(t *testing.T, spec Spec, words ...string) (*Network, func() string) {
 		t.Fatal(err)
 	}
 	pid, n, err := Start(spec, self, append([]string{self, "play"}, words...), &os.ProcAttr{
-		Env: os.Environ(), Files: []*os.File{null, write, os.Stderr}, Sys: &syscall.SysProcAttr{},
+		Env: os.Environ(), Files: []*os.File{null, write, os.Stderr}, Sys: &syscall.SysProcAttr{Credential: user},
 	})
 	_ = write.Close()
 	if err != nil {
