@@ -10,9 +10,11 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,6 +24,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"keep-proxy/cli/demo"
+	"keep-proxy/cli/netns"
 	"keep-proxy/internal/fakes"
 	"keep-proxy/internal/fakes/control"
 	"keep-proxy/internal/fakes/oracle"
@@ -39,7 +42,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){
-		"keep-proxy":       main,
+		"keep-proxy":       mainIsolated,
 		"keep-proxy-netns": main,
 		"pay":              payMain,
 		"ask":              askMain,
@@ -47,6 +50,17 @@ func TestMain(m *testing.M) {
 		"typist":           typistMain,
 		"terminal":         terminalMain,
 	})
+}
+
+// isolateVariable makes the program isolate each run.
+const isolateVariable = "TEST_ISOLATE"
+
+// mainIsolated is the program, whose runs are isolated where the variable says so.
+func mainIsolated() {
+	if os.Getenv(isolateVariable) != "" && len(os.Args) > 1 && os.Args[1] == "run" {
+		os.Args = slices.Insert(os.Args, 2, "--isolate")
+	}
+	main()
 }
 
 // program is this test binary under the program's name, in a folder: it must be a
@@ -187,6 +201,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("GORACE", os.Getenv("GORACE"))
+			e.Setenv(isolateVariable, os.Getenv(isolateVariable))
 			examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))
 			e.Setenv("EXAMPLES", examples)
 			return err
@@ -195,13 +210,37 @@ func TestScripts(t *testing.T) {
 			"bank": bankCommand, "appears": appearsCommand, "until": untilCommand, "jsonhas": jsonCommand,
 		},
 		Condition: func(name string) (bool, error) {
-			if name == "root" {
+			switch name {
+			case "root":
 				return os.Geteuid() == 0, nil
+			case "isolation":
+				return netns.Check(false) == nil, nil
 			}
 			return false, fmt.Errorf("condition %q is unknown", name)
 		},
 		RequireExplicitExec: true,
 	})
+}
+
+// Codes, signals, the terminal and results are as without isolation: the same tests hold for a command with a network of
+// its own.
+func TestAnIsolatedCommandIsAsAnyOther(t *testing.T) {
+	t.Parallel()
+	if err := netns.Check(false); err != nil {
+		t.Skipf("no network namespace can be had here: %v", err)
+	}
+	if os.Getenv(isolateVariable) != "" {
+		t.Skip("this is how it is called")
+	}
+	scripts := "^TestScripts$/^(run|signals|stop|result|crash|once)$"
+	terminals := "^Test(Control|ACommand|AShellS|AJob|TheCommandHas|AResize|AnEditor|AnInterpreter)"
+	for _, tests := range []string{scripts, terminals} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", tests)
+		cmd.Env = append(os.Environ(), isolateVariable+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v:\n%s", err, out)
+		}
+	}
 }
 
 // bankCommand starts a bank (bank start; nokeys: that knows no keys), writes its configuration to config.yaml,
