@@ -128,6 +128,9 @@ func Start(c Command) (*Process, error) {
 		stops := p.terminal.stops()
 		if err := p.start(path, c); err != nil {
 			signal.Stop(stops)
+			// What was tried may have had the terminal.
+			p.terminal.given()
+			p.terminal.takeBack(0)
 			started <- err
 			return
 		}

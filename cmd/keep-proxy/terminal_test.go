@@ -302,6 +302,18 @@ func TestAJobThatEndsInTheBackgroundLeavesTheShellItsTerminal(t *testing.T) {
 	term.ended()
 }
 
+// A script that starts a file that is no program reads its terminal afterwards.
+func TestACommandThatCannotBeStartedLeavesTheScriptItsTerminal(t *testing.T) {
+	t.Parallel()
+	term, enter := openShell(t)
+	enter(`echo text >$D/plain; chmod +x $D/plain; sh -c 'keep-proxy run --workflow w --item i -- $D/plain; echo re""ady; read line; echo "got $line"'`)
+	term.await("ready")
+	enter("hello")
+	term.await("got hello")
+	enter("exit")
+	term.ended()
+}
+
 func TestACommandWhoseOutputGoesElsewhereReadsTheTerminal(t *testing.T) {
 	t.Parallel()
 	term, enter := openShell(t)
