@@ -30,8 +30,8 @@ func raise() error {
 		return &Error{"raise the loopback interface", err}
 	}
 	for i, n := range networks {
-		if _, err := os.Stat("/proc/self/net/if_inet6"); i > 0 && err != nil {
-			break // This kernel has no IPv6.
+		if has, _ := os.ReadFile("/proc/self/net/if_inet6"); i > 0 && len(has) == 0 {
+			break // No interface has an address of IPv6: the kernel lacks it, or ipv6.disable_ipv6 is set.
 		}
 		address, err := netlink.ParseAddr(n.own)
 		if err != nil {
