@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,6 +43,10 @@ func play(words []string) {
 			text, _ := io.ReadAll(c)
 			fmt.Println(address, string(text))
 		}
+	case "forbidden": // in a user namespace of its own
+		err := os.WriteFile("/proc/sys/user/max_net_namespaces", []byte("0"), 0)
+		e, _ := errors.AsType[*Error](Check(false))
+		fmt.Println(e.Fix(), err)
 	case "leave":
 		fmt.Println(leave(words[1:]))
 	case "status":
@@ -130,5 +135,31 @@ func TestTheCommandHasNoCapability(t *testing.T) {
 		if !strings.Contains(said, line) {
 			t.Errorf("no %q in\n%s", line, said)
 		}
+	}
+}
+
+func TestTheSwitchThatForbidsItIsNamed(t *testing.T) {
+	if err := Check(true); err != nil {
+		t.Skipf("no namespace can be had here: %v", err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "play", "forbidden")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	if !strings.HasPrefix(string(out), "user.max_net_namespaces") || !strings.HasSuffix(string(out), "<nil>\n") {
+		t.Errorf("%v: it says %q", err, out)
+	}
+}
+
+func TestWhatMayForbidItFollowsFromTheError(t *testing.T) {
+	port, other := (&Error{listenOn + ":443", syscall.EACCES}).Fix(), (&Error{"clone", syscall.EPERM}).Fix()
+	if port == "" || other == "" || port == other {
+		t.Errorf("of a port %q, else %q", port, other)
+	}
+	if fix := (&Error{"clone", syscall.ENOMEM}).Fix(); fix != "" {
+		t.Errorf("nobody forbids it: %q", fix)
 	}
 }
