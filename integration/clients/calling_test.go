@@ -12,15 +12,15 @@ import (
 type calling struct{}
 
 func (calling) read(_ *testing.T, w *world) errand {
-	return errand{on: w.bank, method: "GET", url: anywhere(w.bank) + "/balance"}
+	return errand{on: w.bank, method: "GET", url: w.site(w.bank) + "/balance"}
 }
 
 func (calling) change(_ *testing.T, w *world, word string) errand {
-	return errand{on: w.bank, method: "POST", url: anywhere(w.bank) + "/transfers", body: order(word), counts: "transfer:" + word}
+	return errand{on: w.bank, method: "POST", url: w.site(w.bank) + "/transfers", body: order(word), counts: "transfer:" + word}
 }
 
 func (calling) halt(_ *testing.T, w *world, word string) errand {
-	return errand{on: w.hooks, method: "POST", url: anywhere(w.hooks) + "/hook/plain/" + word, body: "hello", counts: "hook:plain/" + word}
+	return errand{on: w.hooks, method: "POST", url: w.site(w.hooks) + "/hook/plain/" + word, body: "hello", counts: "hook:plain/" + word}
 }
 
 // order is a transfer as the bank takes it.

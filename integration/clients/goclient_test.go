@@ -7,12 +7,16 @@ import (
 	"os"
 )
 
-// goClient is Go's own client, unmodified.
-func goClient(method, target string) int {
+// goClient is Go's own client, unmodified; direct is one that knows no proxy.
+func goClient(method, target string, direct bool) int {
+	client := http.DefaultClient //nolint:forbidigo // As scripts do.
+	if direct {
+		client = &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true}}
+	}
 	r, err := http.NewRequest(method, target, os.Stdin)
 	if err == nil {
 		r.Header.Set("Content-Type", "application/json")
-		err = show(http.DefaultClient.Do(r)) //nolint:forbidigo // As scripts do.
+		err = show(client.Do(r))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

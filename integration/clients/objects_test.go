@@ -34,7 +34,7 @@ var awscli = client{
 type storing struct{}
 
 func (storing) read(_ *testing.T, w *world) errand {
-	return errand{on: w.objects, args: []string{"list-objects-v2", "--bucket", "kept", "--endpoint-url", anywhere(w.objects)}}
+	return errand{on: w.objects, args: []string{"list-objects-v2", "--bucket", "kept", "--endpoint-url", w.site(w.objects)}}
 }
 
 func (storing) change(_ *testing.T, w *world, word string) errand { return put(w, "kept", word) }
@@ -44,7 +44,7 @@ func (storing) halt(_ *testing.T, w *world, word string) errand { return put(w, 
 func put(w *world, bucket, word string) errand {
 	return errand{
 		on: w.objects, counts: "object:" + bucket + "/a b/" + word, body: word,
-		args: []string{"put-object", "--bucket", bucket, "--key", "a b/" + word, "--body", "/dev/stdin", "--metadata", "ref=" + word, "--endpoint-url", anywhere(w.objects)},
+		args: []string{"put-object", "--bucket", bucket, "--key", "a b/" + word, "--body", "/dev/stdin", "--metadata", "ref=" + word, "--endpoint-url", w.site(w.objects)},
 	}
 }
 

@@ -8,11 +8,7 @@ import (
 	"testing"
 )
 
-const (
-	docs  = "../../docs/clients.md"
-	begin = "<!-- begin clients -->\n"
-	end   = "<!-- end clients -->"
-)
+const docs = "../../docs/clients.md"
 
 // printed is the table of what was tried.
 func printed(results []result) string {
@@ -53,9 +49,10 @@ func shortened(done []string) string {
 	return strings.Join(done, ", ")
 }
 
-// writeTable puts the table into the documents.
-func writeTable(t *testing.T, table string) {
+// writeTable puts the table into the documents, where it has its name.
+func writeTable(t *testing.T, name, table string) {
 	t.Helper()
+	begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->"
 	text, err := os.ReadFile(docs)
 	must(t, err)
 	before, rest, found := strings.Cut(string(text), begin)

@@ -1,6 +1,6 @@
 import { EnvHttpProxyAgent, setGlobalDispatcher, fetch } from "undici";
 import { readFileSync } from "node:fs";
-setGlobalDispatcher(new EnvHttpProxyAgent());
+if (process.argv[4] !== "direct") setGlobalDispatcher(new EnvHttpProxyAgent());
 const [method, url] = process.argv.slice(2);
 const body = method === "POST" ? readFileSync(0) : undefined;
 const a = await fetch(url, { method, body, headers: { "Content-Type": "application/json" } });
