@@ -55,7 +55,9 @@ func (storing) content(d done, what string) bool {
 	return d.code == 0 && strings.Contains(d.text, "ETag")
 }
 
-func (storing) refused(d done) bool { return d.code != 0 && strings.Contains(d.text, "(424)") }
+func (storing) refused(d done) bool {
+	return d.code != 0 && (strings.Contains(d.text, "(KeepProxyUnknownOutcome)") || strings.Contains(d.text, "(KeepProxyRunAborted)"))
+}
 
 // objects is an object store: GET and PUT /BUCKET/KEY, and GET /BUCKET, an empty list. A
 // signature (AWS Signature Version 4) must be right where there is one; a write must have
@@ -81,7 +83,7 @@ func (o *objects) Serve(ctx context.Context, c *server.Call) (*server.Answer, er
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	fields := o.stored[c.Path]
-	switch signed := c.Header.Get("Authorization") != ""; {
+	switch signed := strings.HasPrefix(c.Header.Get("Authorization"), "AWS4"); { // keep-proxy itself signs nothing.
 	case signed && !signatureFits(c.Request), !signed && c.Method != http.MethodGet:
 		return xmlAnswer(http.StatusForbidden, "<Error><Code>SignatureDoesNotMatch</Code></Error>"), nil
 	case c.Method == http.MethodPut:
