@@ -31,6 +31,7 @@ func TestBars(t *testing.T) {
 	t.Run("sixteen", s.sixteenClients)
 	t.Run("one", s.oneClient)
 	t.Run("http2", s.http2)
+	t.Run("isolated", s.isolated)
 	t.Run("dbos", s.dbos)
 	t.Run("ledger", s.ledgerCommands)
 	t.Run("memory", s.memory)

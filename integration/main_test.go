@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if kind := os.Getenv(upstreamVar); kind != "" {
 		os.Exit(benchUpstream(kind)) // This process is an upstream now.
 	}
+	if target := os.Getenv(loadVar); target != "" {
+		os.Exit(load(target)) // This process is many clients now.
+	}
 	if target := os.Getenv(clientVar); target != "" {
 		os.Exit(post(target)) // This process is a client now.
 	}

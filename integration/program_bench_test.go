@@ -159,16 +159,30 @@ func median(values []float64) float64 {
 // wayThrough leads through a proxy, a process of this number.
 func (w *world) wayThrough(address, caPEM string, pid int) *way {
 	w.t.Helper()
-	proxy, err := url.Parse(address)
+	y, err := newWay(address, caPEM)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	y := &way{proxy: proxy, roots: x509.NewCertPool(), pids: alone(pid)}
+	y.pids = alone(pid)
+	return y
+}
+
+// newWay leads through a proxy; "" is for none.
+func newWay(address, caPEM string) (*way, error) {
+	y := &way{roots: x509.NewCertPool()}
 	y.roots.AppendCertsFromPEM([]byte(caPEM))
+	if address == "" {
+		return y, nil
+	}
+	proxy, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	y.proxy = proxy
 	if password, ok := proxy.User.Password(); ok {
 		y.credentials = base64.StdEncoding.EncodeToString([]byte(proxy.User.Username() + ":" + password))
 	}
-	return y
+	return y, nil
 }
 
 // direct is the way without a proxy.
