@@ -128,8 +128,6 @@ type Environment interface {
 	// BundleFile is the path of a file with the system's roots and CAPEM, for
 	// clients whose roots it replaces.
 	BundleFile() string
-	// TrustStoreFile is the path of a file with the same as a trust store for Java.
-	TrustStoreFile() string
 }
 
 // Explainer answers in the words of the rules.

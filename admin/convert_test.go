@@ -108,7 +108,6 @@ func (portless) ProxyAddr() string      { return "proxy" }
 func (portless) CAPEM() []byte          { return nil }
 func (portless) CAFile() string         { return "" }
 func (portless) BundleFile() string     { return "" }
-func (portless) TrustStoreFile() string { return "" }
 
 func (portless) OpenListener(context.Context, string) (string, error) { return "", nil }
 func (portless) CloseListener(string)                                 {}

@@ -132,7 +132,7 @@ func (s *Server) opened(run *ledger.Run, token string, a access) *wire.OpenedRun
 	e := s.config.Environment
 	return &wire.OpenedRun{
 		ID: run.ID, Token: token, ProxyURL: a.url(), CAPEM: string(e.CAPEM()), Env: runEnviron(e, run, a), Run: runOf(run),
-		ConnectorPorts: s.config.Rules().Ports(), JavaTrustStore: e.TrustStoreFile(),
+		ConnectorPorts: s.config.Rules().Ports(),
 	}
 }
 

@@ -38,9 +38,6 @@ func TestOpenRun(t *testing.T) {
 	if len(got.Token) != 43 || got.CAPEM != string(place{}.CAPEM()) {
 		t.Errorf("token of %d characters, CA %q", len(got.Token), got.CAPEM)
 	}
-	if got.JavaTrustStore != "/data/bundle.p12" {
-		t.Errorf("java_trust_store %q", got.JavaTrustStore)
-	}
 	if got.ProxyURL != "http://run:"+got.Token+"@127.0.0.1:8080" {
 		t.Errorf("proxy_url %q", got.ProxyURL)
 	}

@@ -47,9 +47,6 @@ func (e *environment) CAFile() string { return e.caFile }
 // BundleFile implements admin.Environment.
 func (e *environment) BundleFile() string { return e.bundle }
 
-// TrustStoreFile implements admin.Environment.
-func (e *environment) TrustStoreFile() string { return trustStoreFile(e.bundle) }
-
 // systemBundles are where systems keep their roots in one file.
 var systemBundles = []string{
 	"/etc/ssl/certs/ca-certificates.crt",

@@ -66,9 +66,6 @@ type OpenedRun struct {
 	Run Run               `json:"run"`
 	// ConnectorPorts are the TCP ports of all connectors' hosts, in order. A host without a port has 80 and 443.
 	ConnectorPorts []uint16 `json:"connector_ports"`
-	// JavaTrustStore is the path of a file with the system's roots and the CA, as PKCS#12 with the password changeit. It
-	// is for -Djavax.net.ssl.trustStore and trustStorePassword in JAVA_TOOL_OPTIONS. Env doesn't hold it.
-	JavaTrustStore string `json:"java_trust_store"`
 }
 
 // Heartbeat keeps a run from expiring.

@@ -104,6 +104,8 @@ type isolation struct {
 	refused *isolate.Refusals
 	reach   *isolate.Reach
 	log     zerolog.Logger
+	// java says that every Java shall find the roots.
+	java bool
 	// proxy is the address of a running proxy. serve answers on a listener for the run; it is nil where the proxy isn't ours.
 	proxy string
 	serve func(net.Listener) error
@@ -142,9 +144,7 @@ func (f *isolateFlags) isolation(cmd *cobra.Command, h *host, opened *wire.Opene
 		i.front.Transparent = append([]uint16{80, 443}, opened.ConnectorPorts...)
 		i.inside.Ports = append(i.inside.Ports, i.front.Transparent...)
 	}
-	if transparent && opened.JavaTrustStore != "" {
-		opened.Env[javaTrustStore] = opened.JavaTrustStore
-	}
+	i.java = transparent
 	slices.Sort(i.inside.Ports)
 	i.inside.Ports = slices.Compact(i.inside.Ports)
 	i.front.User, i.front.Names, i.front.Reach, i.front.Refused, i.front.Log = at.User, i.names, i.reach, i.refused, i.log
@@ -162,14 +162,6 @@ func exists(found []netip.Addr, err error) (bool, error) {
 		return false, nil
 	}
 	return len(found) > 0, err
-}
-
-// javaTrustStore is the variable with the roots as Java takes them. Java itself reads options from another one.
-const javaTrustStore = "JAVA_TRUST_STORE"
-
-// javaOptions adds the trust store to the options of every Java.
-func javaOptions(before, store string) string {
-	return strings.TrimSpace(before + ` "-Djavax.net.ssl.trustStore=` + store + `" -Djavax.net.ssl.trustStorePassword=changeit`)
 }
 
 // dns is the port of the domain name system.

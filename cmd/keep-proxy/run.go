@@ -205,7 +205,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 			err = noRun(errSignalled)
 			return
 		}
-		if p, done, err = start(cmd, args, opened.Env, h.config, user, inner.spec()); err == nil {
+		if p, done, err = start(cmd, args, opened.Env, h.config, user, inner); err == nil {
 			inner.begin(p.Network())
 			session.Watch(signals.ctx, p, signals.child)
 		}
@@ -338,7 +338,7 @@ func tried(s wire.Stopped) string {
 
 // start starts the command on our own standard streams, with the run's variables; done is called after its end.
 func start(
-	cmd *cobra.Command, args []string, run map[string]string, c config.Config, user *child.User, network *netns.Spec,
+	cmd *cobra.Command, args []string, run map[string]string, c config.Config, user *child.User, inner *isolation,
 ) (p *child.Process, done func(), err error) {
 	in, _ := cmd.InOrStdin().(*os.File)
 	out, _ := cmd.OutOrStdout().(*os.File)
@@ -354,14 +354,15 @@ func start(
 		}
 		done = remove
 	}
-	if store := run[javaTrustStore]; store != "" {
-		run["JAVA_TOOL_OPTIONS"] = javaOptions(os.Getenv("JAVA_TOOL_OPTIONS"), store)
+	if inner != nil && inner.java {
+		run["JAVA_TOOL_OPTIONS"] = strings.TrimSpace(os.Getenv("JAVA_TOOL_OPTIONS") + ` "-Djavax.net.ssl.trustStore=` +
+			trustStore(run[bundleVariable]) + `" -Djavax.net.ssl.trustStorePassword=changeit`)
 	}
 	environ := childEnvironment(os.Environ(), run, secretNames(c))
 	if user != nil {
 		environ = asUser(environ, user)
 	}
-	p, err = child.Start(child.Command{Args: args, Env: environ, Stdin: in, Stdout: out, Stderr: errs, User: user, Network: network})
+	p, err = child.Start(child.Command{Args: args, Env: environ, Stdin: in, Stdout: out, Stderr: errs, User: user, Network: inner.spec()})
 	if _, ok := errors.AsType[*netns.Error](err); ok {
 		err = noRun(err)
 	}
