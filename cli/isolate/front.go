@@ -17,8 +17,8 @@ import (
 	"keep-proxy/cli/netns"
 )
 
-// Front takes the connections of a command, and brings each to the proxy. As a listener it gives connections that speak to
-// a proxy: those of the proxy's own port as they are, all others behind a CONNECT.
+// Front serves a command's own network, and brings its connections to the proxy. As a listener it gives connections that
+// speak to a proxy: those of the proxy's own port as they are, all others behind a CONNECT.
 type Front struct {
 	// Transparent are the ports on which clients are taken that know no proxy.
 	Transparent []uint16
@@ -40,32 +40,69 @@ type Front struct {
 
 // NewFront makes a front without any of these.
 func NewFront() *Front {
-	return &Front{conns: make(chan net.Conn), done: make(chan struct{})}
+	return &Front{conns: make(chan net.Conn), done: make(chan struct{}), Refused: NewRefusals()}
 }
 
 // firstWait bounds the wait for a client to say whom it wants.
 const firstWait = 30 * time.Second
 
-// Serve takes connections until ctx ends. It returns when all have been handed on.
+// dns is the port of the domain name system.
+const dns = 53
+
+// Spec is what a network offers: the proxy's port on loopback, and further ones on any address. names says whether DNS is
+// answered.
+func Spec(proxy uint16, ports []uint16, names bool) netns.Spec {
+	s := netns.Spec{TCP: []string{"127.0.0.1:" + digits(proxy)}}
+	for _, p := range ports {
+		if p != dns || !names {
+			s.TCP = append(s.TCP, ":"+digits(p))
+		}
+	}
+	if names {
+		s.TCP, s.UDP = append(s.TCP, ":"+digits(dns)), []string{":" + digits(dns)}
+	}
+	return s
+}
+
+// Serve serves a network of that spec until ctx ends. It returns when all has been handed on.
 func (f *Front) Serve(ctx context.Context, n *netns.Network) {
-	defer context.AfterFunc(ctx, func() { _ = f.Close(); n.Close() })()
 	var open sync.WaitGroup
-	each := func(l net.Listener, take func(net.Conn)) {
-		open.Go(func() {
-			for {
-				c, err := l.Accept()
-				if err != nil {
-					return
-				}
-				open.Go(func() { take(c) })
-			}
-		})
+	part := func(err error) {
+		if err != nil {
+			f.Log.Error().Err(err).Msg("a part of the command's network ended")
+		}
 	}
-	each(n.Proxy, f.push)
-	for _, l := range n.Ports {
-		each(l, func(c net.Conn) { f.enter(ctx, c) })
+	open.Go(func() { part(f.Refused.Watch(n.Packets)) })
+	for _, c := range n.UDP {
+		open.Go(func() { part(f.Names.ServePackets(ctx, c)) })
 	}
+	for i, l := range n.TCP {
+		at, _ := netip.ParseAddrPort(l.Addr().String())
+		switch {
+		case i == 0:
+			open.Go(func() { each(&open, l, f.push) })
+		case at.Port() == dns && len(n.UDP) > 0:
+			open.Go(func() { part(f.Names.ServeStreams(ctx, l)) })
+		default:
+			open.Go(func() { each(&open, l, func(c net.Conn) { f.enter(ctx, c) }) })
+		}
+	}
+	<-ctx.Done()
+	f.Refused.Close() // It counts what is queued.
+	_ = f.Close()
+	n.Close()
 	open.Wait()
+}
+
+// each takes a listener's connections until it is closed.
+func each(open *sync.WaitGroup, l net.Listener, take func(net.Conn)) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		open.Go(func() { take(c) })
+	}
 }
 
 // push hands a connection to whoever accepts it.
@@ -107,11 +144,15 @@ func (f *Front) enter(ctx context.Context, c net.Conn) {
 	found, _ := f.Names.Of(to.Addr())
 	if entry := f.Reach.Target(ctx, found, to); entry != "" {
 		sent, received, err := f.Reach.Carry(ctx, c, entry)
-		f.Log.Info().Str("target", entry).Int64("sent", sent).Int64("received", received).Err(err).Msg("past the proxy")
+		level := zerolog.InfoLevel
+		if err != nil {
+			level = zerolog.WarnLevel
+		}
+		f.Log.WithLevel(level).Str("target", entry).Int64("sent", sent).Int64("received", received).Err(err).Msg("past the proxy")
 		return
 	}
 	if !slices.Contains(f.Transparent, to.Port()) {
-		f.Refused.Note("tcp", net.JoinHostPort(cmp.Or(found, to.Addr().String()), strconv.Itoa(int(to.Port()))))
+		f.Refused.Note("tcp", net.JoinHostPort(cmp.Or(found, to.Addr().String()), digits(to.Port())))
 		reset(c)
 		return
 	}
@@ -123,8 +164,10 @@ func (f *Front) enter(ctx context.Context, c net.Conn) {
 		return
 	}
 	host := meant(first.host, found, to.Addr())
-	f.push(&tunnelled{Conn: c, ahead: append(f.connect(net.JoinHostPort(host, strconv.Itoa(int(to.Port())))), first.said...), tls: first.tls})
+	f.push(&tunnelled{Conn: c, ahead: append(f.connect(net.JoinHostPort(host, digits(to.Port()))), first.said...), tls: first.tls})
 }
+
+func digits(port uint16) string { return strconv.Itoa(int(port)) }
 
 // meant is the host that a connection is for: the one that the client says, else the one that its address stands for, else
 // the address. If the first two disagree, the tunnel is opened to the second. The proxy refuses the first in it then (421).

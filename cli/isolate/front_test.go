@@ -4,13 +4,16 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"keep-proxy/cli/netns"
@@ -39,18 +42,22 @@ func newWorld(t *testing.T, transparent bool) *world {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	w := &world{front: NewFront(), port: port}
 	at := netip.MustParseAddrPort(l.Addr().String()).Port()
-	w.front.User, w.front.Reach, w.front.Refused = url.UserPassword("run", "secret"), reach, NewRefusals()
+	w.front.User, w.front.Reach = url.UserPassword("run", "secret"), reach
 	w.front.Names = NewNames(func(context.Context, string) (bool, error) { return true, nil })
 	if transparent {
 		w.front.Transparent = []uint16{at}
+	}
+	packets, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.front.Serve(ctx, &netns.Network{Proxy: own, Ports: map[uint16]net.Listener{at: l}})
+		w.front.Serve(ctx, &netns.Network{TCP: []net.Listener{own, l}, Packets: packets})
 	}()
-	t.Cleanup(func() { cancel(); _, _ = l.Close(), own.Close(); <-ended })
+	t.Cleanup(func() { cancel(); <-ended; _ = write.Close() })
 	return w
 }
 
@@ -107,7 +114,9 @@ func TestAClientThatKnowsNoProxyGetsATunnel(t *testing.T) {
 func TestTheServerNameIsWhomTheClientWants(t *testing.T) {
 	w := newWorld(t, true)
 	c := w.dial(t)
-	go func() { _ = tls.Client(c, &tls.Config{ServerName: "api.test", MinVersion: tls.VersionTLS12}).HandshakeContext(t.Context()) }()
+	go func() {
+		_ = tls.Client(c, &tls.Config{ServerName: "api.test", MinVersion: tls.VersionTLS12}).HandshakeContext(t.Context())
+	}()
 	_, req, rest := w.asked(t)
 	if first, err := rest.Peek(1); req.Host != "api.test:"+w.port || err != nil || first[0] != 22 {
 		t.Errorf("%s, then %v: want the name of the hello, and the hello", req.Host, first)
@@ -124,7 +133,9 @@ func TestARefusedTunnelIsTold(t *testing.T) {
 		t.Errorf("%v, %v; want the refusal", answer, err)
 	}
 	c = w.dial(t)
-	go func() { _ = tls.Client(c, &tls.Config{ServerName: "api.test", MinVersion: tls.VersionTLS12}).HandshakeContext(t.Context()) }()
+	go func() {
+		_ = tls.Client(c, &tls.Config{ServerName: "api.test", MinVersion: tls.VersionTLS12}).HandshakeContext(t.Context())
+	}()
 	proxy, _, _ = w.asked(t)
 	if _, err := fmt.Fprint(proxy, "HTTP/1.1 503 Service Unavailable\r\n\r\n"); err == nil {
 		t.Error("a client of TLS was told in clear")
@@ -133,9 +144,12 @@ func TestARefusedTunnelIsTold(t *testing.T) {
 
 func TestOtherPortsLeadNowhere(t *testing.T) {
 	w := newWorld(t, false)
-	c := w.dial(t)
-	if n, err := c.Read(make([]byte, 1)); err == nil {
-		t.Errorf("read %d bytes", n)
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", "127.0.0.1:"+w.port)
+	if err == nil { // The reset may come before.
+		_, err = c.Read(make([]byte, 1))
+	}
+	if !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("%v, want a reset", err)
 	}
 	if got := w.front.Refused.List(); len(got) != 1 || got[0].Target != "127.0.0.1:"+w.port || got[0].Count != 1 {
 		t.Errorf("%v, want the one refusal", got)

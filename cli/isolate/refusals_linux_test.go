@@ -60,7 +60,7 @@ func inside(t *testing.T, traffic string) (packets *os.File, wait func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid, n, err := netns.Start(netns.Spec{Proxy: 8080}, self, []string{self, "-test.run=^TestTraffic$"}, &os.ProcAttr{
+	pid, n, err := netns.Start(netns.Spec{TCP: []string{"127.0.0.1:8080"}}, self, []string{self, "-test.run=^TestTraffic$"}, &os.ProcAttr{
 		Env: append(os.Environ(), trafficVariable+"="+traffic), Files: []*os.File{output, output, output}, Sys: &syscall.SysProcAttr{},
 	})
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 // Check says why no namespace can be had here, nil if one can: it makes one. A transparent one has listeners on ports that
 // are the system's elsewhere.
 func Check(transparent bool) error {
-	spec := Spec{Proxy: 8080}
+	spec := Spec{TCP: []string{"127.0.0.1:8080"}}
 	if transparent {
-		spec.Ports, spec.DNS = []uint16{80, 443}, true
+		spec = Spec{TCP: []string{":80", ":443", ":53"}, UDP: []string{":53"}}
 	}
 	streams := []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	pid, found, err := Start(spec, "", nil, &os.ProcAttr{Files: streams, Sys: &syscall.SysProcAttr{}})

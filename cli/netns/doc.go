@@ -24,41 +24,35 @@ package netns
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"strings"
 )
 
-// Spec says what a namespace offers.
+// Spec says where sockets are opened, each as host:port. Without a host it is any address. At most 250.
 type Spec struct {
-	// Proxy is the port on 127.0.0.1 at which the proxy is.
-	Proxy uint16 `json:"proxy"`
-	// Ports are taken on any address. At most 200.
-	Ports []uint16 `json:"ports"`
-	// DNS takes port 53 on any address, by UDP and TCP.
-	DNS bool `json:"dns"`
+	TCP []string `json:"tcp"`
+	UDP []string `json:"udp"`
 }
 
-// Network is what a namespace offers, as its starter serves it. A connection's local address is the one that the command
-// connected to.
+// Network holds the sockets of a namespace, in the order of its Spec. Its starter serves them. A connection's local
+// address is the one that the command connected to.
 type Network struct {
-	Proxy net.Listener
-	Ports map[uint16]net.Listener
-	// DNSPackets and DNSStreams are nil without Spec.DNS.
-	DNSPackets *net.UDPConn
-	DNSStreams net.Listener
+	TCP []net.Listener
+	UDP []*net.UDPConn
 	// Packets has the IP packets by which the kernel refuses, and few others. A read of it doesn't wait.
 	Packets *os.File
-
-	open []io.Closer
 }
 
 // Close closes all of it. What the command asks for then is refused.
 func (n *Network) Close() {
-	for _, c := range n.open {
+	for _, l := range n.TCP {
+		_ = l.Close()
+	}
+	for _, c := range n.UDP {
 		_ = c.Close()
 	}
+	_ = n.Packets.Close()
 }
 
 // Error says what of a namespace can't be had.

@@ -256,7 +256,7 @@ func TestLeaving(t *testing.T) {
 	} {
 		for as, user := range users() {
 			t.Run(name+" "+as, func(t *testing.T) {
-				_, end := startAs(t, self, user, Spec{Proxy: 8080}, append([]string{"leave"}, c.try...)...)
+				_, end := startAs(t, self, user, Spec{TCP: []string{"127.0.0.1:8080"}}, append([]string{"leave"}, c.try...)...)
 				if got := strings.TrimSpace(end()); !slices.Contains(c.want, got) {
 					t.Errorf("%s: got %q, want %q", name, got, c.want)
 				}
@@ -311,7 +311,7 @@ func TestASetuidProgramGainsNothing(t *testing.T) {
 		if out, err := outside.Output(); err != nil || !strings.Contains(string(out), "\t"+strconv.Itoa(owner)+"\t") {
 			t.Skipf("it is nobody else outside either: %v", err)
 		}
-		_, end := startAs(t, self, user, Spec{Proxy: 8080}, "leave", "setuid", file)
+		_, end := startAs(t, self, user, Spec{TCP: []string{"127.0.0.1:8080"}}, "leave", "setuid", file)
 		if got := strings.TrimSpace(end()); got != "done" {
 			t.Errorf("%s: %s", as, got)
 		}

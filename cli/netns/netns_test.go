@@ -68,7 +68,7 @@ func start(t *testing.T, spec Spec, words ...string) (*Network, func() string) {
 // startAs is start for a copy of this binary and another user; nil is our own.
 func startAs(t *testing.T, self string, user *syscall.Credential, spec Spec, words ...string) (*Network, func() string) {
 	t.Helper()
-	if err := Check(spec.DNS); err != nil {
+	if err := Check(len(spec.UDP) > 0); err != nil {
 		t.Skipf("no namespace can be had here: %v", err)
 	}
 	read, write, err := os.Pipe()
@@ -112,9 +112,9 @@ func echo(l net.Listener) {
 
 func TestEveryAddressIsTheListeners(t *testing.T) {
 	all := []string{"10.1.2.3:443", "127.0.0.53:443", "[2001:db8::1]:443", "[::1]:443", "8.8.8.8:443"}
-	n, end := start(t, Spec{Proxy: 8080, Ports: []uint16{443}}, append([]string{"dial", "127.0.0.1:8080", "127.0.0.1:8081", "10.0.0.1:8080"}, all...)...)
-	go echo(n.Ports[443])
-	go echo(n.Proxy)
+	n, end := start(t, Spec{TCP: []string{"127.0.0.1:8080", ":443"}}, append([]string{"dial", "127.0.0.1:8080", "127.0.0.1:8081", "10.0.0.1:8080"}, all...)...)
+	go echo(n.TCP[1])
+	go echo(n.TCP[0])
 	said := end()
 	for _, address := range append(all, "127.0.0.1:8080") {
 		if !strings.Contains(said, address+" reached "+address) {
@@ -129,7 +129,7 @@ func TestEveryAddressIsTheListeners(t *testing.T) {
 }
 
 func TestTheCommandHasNoCapability(t *testing.T) {
-	_, end := start(t, Spec{Proxy: 8080}, "status")
+	_, end := start(t, Spec{TCP: []string{"127.0.0.1:8080"}}, "status")
 	said := end()
 	for _, line := range []string{"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1"} {
 		if !strings.Contains(said, line) {

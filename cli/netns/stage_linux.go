@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -61,43 +61,39 @@ func stage(parent int) error {
 	return nil
 }
 
-// offer opens what the spec says, and passes it out.
+// offer opens what the spec says, and passes it out. All of it stays open here until execve closes it.
 func offer(spec Spec) error {
 	packets, err := openPackets()
 	if err != nil {
 		return &Error{"open a packet socket", err}
 	}
 	fds := []int{packets}
-	config := net.ListenConfig{}
+	config := net.ListenConfig{Control: tellAddress}
 	config.SetMultipathTCP(false)
-	listen := func(address string) error {
+	add := func(socket any) error {
+		s, _ := socket.(syscall.Conn)
+		raw, err := s.SyscallConn()
+		if err == nil {
+			err = raw.Control(func(fd uintptr) { fds = append(fds, int(fd)) })
+		}
+		return err
+	}
+	for _, address := range spec.TCP {
 		l, err := config.Listen(context.Background(), "tcp", address)
+		if err == nil {
+			err = add(l)
+		}
 		if err != nil {
 			return &Error{listenOn + address, err}
 		}
-		return add(&fds, l)
 	}
-	if err := listen("127.0.0.1:" + port(spec.Proxy)); err != nil {
-		return err
-	}
-	for _, p := range spec.Ports {
-		if err := listen(":" + port(p)); err != nil {
-			return err
+	for _, address := range spec.UDP {
+		c, err := config.ListenPacket(context.Background(), "udp", address)
+		if err == nil {
+			err = add(c)
 		}
-	}
-	if spec.DNS {
-		if err := listen(":53"); err != nil {
-			return err
-		}
-		c, err := config.ListenPacket(context.Background(), "udp", ":53")
 		if err != nil {
-			return &Error{listenOn + "udp :53", err}
-		}
-		if err := add(&fds, c); err != nil {
-			return err
-		}
-		if err := tellAddress(fds[len(fds)-1]); err != nil {
-			return &Error{"IP_PKTINFO", err}
+			return &Error{listenOn + "udp " + address, err}
 		}
 	}
 	if err := unix.Sendmsg(control, nil, unix.UnixRights(fds...), nil, 0); err != nil {
@@ -106,32 +102,19 @@ func offer(spec Spec) error {
 	return nil
 }
 
-func port(p uint16) string { return strconv.Itoa(int(p)) }
-
-// add adds the descriptor of a socket, which stays open until execve closes it.
-func add(fds *[]int, socket any) error {
-	s, ok := socket.(syscall.Conn)
-	if !ok {
-		return &Error{"listen", fmt.Errorf("%T has no descriptor", socket)}
-	}
-	raw, err := s.SyscallConn()
-	if err == nil {
-		err = raw.Control(func(fd uintptr) { *fds = append(*fds, int(fd)) })
-	}
-	if err != nil {
-		return &Error{"listen", err}
-	}
-	return nil
-}
-
 // tellAddress lets answers by UDP come from the address that was asked, although no interface has it.
-func tellAddress(fd int) error {
-	err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
-	if domain, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); domain == unix.AF_INET6 {
-		err = errors.Join(err, unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1),
-			unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_FREEBIND, 1))
+func tellAddress(network, _ string, c syscall.RawConn) (err error) {
+	if !strings.HasPrefix(network, "udp") {
+		return nil
 	}
-	return err
+	failed := c.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
+		if network == "udp6" { // So is one of both families called.
+			err = errors.Join(err, unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1),
+				unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_FREEBIND, 1))
+		}
+	})
+	return errors.Join(failed, err)
 }
 
 // become gives this thread what the command may have: the user's ids, and no capability, now or later.

@@ -24,8 +24,8 @@ type order struct {
 // control is the stage's descriptor for what it tells: one packet with the listeners, or a failure.
 const control = 3
 
-// maxPorts leaves room for the rest of what one packet may pass (SCM_MAX_FD is 253).
-const maxPorts = 200
+// maxSockets is less than one packet may pass (SCM_MAX_FD is 253).
+const maxSockets = 250
 
 // failure is what a stage tells if it can't execute the command.
 type failure struct {
@@ -38,8 +38,8 @@ type failure struct {
 // Start starts a command, whose file is path, with attributes as [os.StartProcess] takes them, Sys included. It returns
 // its process id once it is executed.
 func Start(spec Spec, path string, args []string, attr *os.ProcAttr) (int, *Network, error) {
-	if len(spec.Ports) > maxPorts {
-		return 0, nil, &Error{"listen", fmt.Errorf("%d ports are more than %d", len(spec.Ports), maxPorts)}
+	if n := len(spec.TCP) + len(spec.UDP); n > maxSockets {
+		return 0, nil, &Error{"listen", fmt.Errorf("%d ports are more than %d", n, maxSockets)}
 	}
 	sys := *attr.Sys
 	user := sys.Credential
@@ -116,11 +116,10 @@ func hear(from int, spec Spec) (found *Network, err error) {
 	defer func() {
 		if err != nil && found != nil {
 			found.Close()
-			found = nil
 		}
 	}()
 	for {
-		packet, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*(maxPorts+8)))
+		packet, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*(maxSockets+1)))
 		n, oobn, _, _, err := unix.Recvmsg(from, packet, rights, unix.MSG_CMSG_CLOEXEC)
 		switch {
 		case errors.Is(err, unix.EINTR):
@@ -157,55 +156,31 @@ func heard(packet []byte) error {
 }
 
 // adopt takes over what the stage opened, in the order in which it sent it.
-func adopt(rights []byte, spec Spec) (*Network, error) {
+func adopt(rights []byte, spec Spec) (n *Network, err error) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil {
 		return nil, err
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil {
-		return nil, err
-	}
-	n := &Network{Ports: map[uint16]net.Listener{}}
-	next := func() *os.File {
-		if len(fds) == 0 {
-			return nil
+	n = &Network{}
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "netns")
+		var fault error
+		switch {
+		case i == 0:
+			n.Packets = f
+			continue
+		case i <= len(spec.TCP):
+			var l net.Listener
+			l, fault = net.FileListener(f)
+			n.TCP = append(n.TCP, l)
+		default:
+			var c net.PacketConn
+			c, fault = net.FilePacketConn(f)
+			u, _ := c.(*net.UDPConn)
+			n.UDP = append(n.UDP, u)
 		}
-		f := os.NewFile(uintptr(fds[0]), "netns")
-		fds = fds[1:]
-		return f
+		err = errors.Join(err, fault, f.Close())
 	}
-	listen := func() (l net.Listener) {
-		f := next()
-		if l, err = net.FileListener(f); err == nil {
-			n.open = append(n.open, l)
-		}
-		_ = f.Close()
-		return l
-	}
-	if n.Packets = next(); n.Packets != nil {
-		n.open = append(n.open, n.Packets)
-	}
-	for _, port := range append([]uint16{spec.Proxy}, spec.Ports...) {
-		if n.Ports[port] = listen(); err != nil {
-			return n, err
-		}
-	}
-	n.Proxy = n.Ports[spec.Proxy]
-	delete(n.Ports, spec.Proxy)
-	if !spec.DNS {
-		return n, nil
-	}
-	if n.DNSStreams = listen(); err != nil {
-		return n, err
-	}
-	f := next()
-	defer func() { _ = f.Close() }()
-	c, err := net.FilePacketConn(f)
-	if err != nil {
-		return n, err
-	}
-	n.DNSPackets, _ = c.(*net.UDPConn)
-	n.open = append(n.open, c)
-	return n, nil
+	return n, err
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"keep-proxy/admin/wire"
@@ -98,23 +97,18 @@ func (f *isolateFlags) targets(c config.Config) []string {
 
 // isolation is a command's own network; nil for none.
 type isolation struct {
-	inside  netns.Spec
-	front   *isolate.Front
-	names   *isolate.Names
-	refused *isolate.Refusals
-	reach   *isolate.Reach
-	log     zerolog.Logger
+	inside netns.Spec
+	front  *isolate.Front
 	// java says that every Java shall find the roots.
 	java bool
-	// proxy is the address of a running proxy. serve answers on a listener for the run; it is nil where the proxy isn't ours.
-	proxy string
-	serve func(net.Listener) error
+	// carry brings what the front gives to the proxy.
+	carry func(context.Context) error
 	end   context.CancelFunc
 	open  sync.WaitGroup
 }
 
 // isolation prepares a run's network, and changes the variables to what is there.
-func (f *isolateFlags) isolation(cmd *cobra.Command, h *host, opened *wire.OpenedRun) (i *isolation, err error) {
+func (f *isolateFlags) isolation(cmd *cobra.Command, h *host, opened *wire.OpenedRun) (*isolation, error) {
 	if f.isolate == "" {
 		return nil, nil //nolint:nilnil // no network of its own
 	}
@@ -122,37 +116,35 @@ func (f *isolateFlags) isolation(cmd *cobra.Command, h *host, opened *wire.Opene
 	if err != nil {
 		return nil, fmt.Errorf("the proxy's address: %w", err)
 	}
-	resolver := func(ctx context.Context, name string) ([]netip.Addr, error) {
+	resolve := func(ctx context.Context, name string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 	}
-	i = &isolation{front: isolate.NewFront(), refused: isolate.NewRefusals(), log: quietLog(h.config.Log, cmd.ErrOrStderr()), proxy: at.Host}
-	if i.reach, err = isolate.NewReach(f.targets(h.config), (&net.Dialer{}).DialContext, resolver); err != nil {
+	reach, err := isolate.NewReach(f.targets(h.config), (&net.Dialer{}).DialContext, resolve)
+	if err != nil {
 		return nil, err
 	}
-	transparent := f.isolate == isolateTransparent
-	i.names = isolate.NewNames(func(ctx context.Context, name string) (bool, error) {
+	i, ports := &isolation{front: isolate.NewFront(), java: f.isolate == isolateTransparent}, reach.Ports()
+	if i.java {
+		i.front.Transparent = append([]uint16{80, 443}, opened.ConnectorPorts...)
+		ports = slices.Compact(slices.Sorted(slices.Values(slices.Concat(ports, i.front.Transparent))))
+	}
+	i.front.User, i.front.Reach, i.front.Log = at.User, reach, quietLog(h.config.Log, cmd.ErrOrStderr())
+	i.front.Names = isolate.NewNames(func(ctx context.Context, name string) (bool, error) {
 		switch {
-		case !transparent:
-			return i.reach.Names(name), nil
+		case f.isolate == isolateProxy:
+			return reach.Names(name), nil
 		case h.config.Proxy.UpstreamProxy.URL != "":
 			return true, nil // That proxy knows names that aren't known here.
 		}
-		return exists(resolver(ctx, name+".")) // No search domain is added outside.
+		return exists(resolve(ctx, name+".")) // No search domain is added outside.
 	})
-	i.inside.Ports, i.inside.DNS = i.reach.Ports(), transparent || len(i.reach.Ports()) > 0
-	if transparent {
-		i.front.Transparent = append([]uint16{80, 443}, opened.ConnectorPorts...)
-		i.inside.Ports = append(i.inside.Ports, i.front.Transparent...)
-	}
-	i.java = transparent
-	slices.Sort(i.inside.Ports)
-	i.inside.Ports = slices.Compact(i.inside.Ports)
-	i.front.User, i.front.Names, i.front.Reach, i.front.Refused, i.front.Log = at.User, i.names, i.reach, i.refused, i.log
+	i.carry = func(ctx context.Context) error { isolate.Forward(ctx, i.front, at.Host); return nil }
 	if h.own != nil {
-		i.serve = func(l net.Listener) error { return h.own.ServeRun(l, opened.Token) }
+		i.carry = func(context.Context) error { return h.own.ServeRun(i.front, opened.Token) }
 	}
-	i.inside.Proxy = freePort(at.Port(), i.inside.Ports)
-	moveProxy(opened.Env, at, net.JoinHostPort("127.0.0.1", strconv.Itoa(int(i.inside.Proxy))))
+	inside := freePort(at.Port(), ports)
+	i.inside = isolate.Spec(inside, ports, len(ports) > 0)
+	moveProxy(opened.Env, at, net.JoinHostPort("127.0.0.1", strconv.Itoa(int(inside))))
 	return i, nil
 }
 
@@ -164,20 +156,13 @@ func exists(found []netip.Addr, err error) (bool, error) {
 	return len(found) > 0, err
 }
 
-// dns is the port of the domain name system.
-const dns = 53
-
 // freePort is the proxy's port in the network: the same as outside, unless another listener has that there.
 func freePort(outside string, taken []uint16) uint16 {
-	n, err := strconv.ParseUint(outside, 10, 16)
-	if err != nil || n == 0 {
-		n = 8080
+	n, _ := strconv.ParseUint(outside, 10, 16)
+	for n == 0 || slices.Contains(taken, uint16(n)) || n == 53 {
+		n++
 	}
-	port := uint16(n)
-	for slices.Contains(taken, port) || port == dns {
-		port++
-	}
-	return port
+	return uint16(n)
 }
 
 // moveProxy puts the proxy's address in the network into the variables.
@@ -205,36 +190,22 @@ func (i *isolation) begin(n *netns.Network) {
 	if i == nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	i.end = cancel
-	part := func(name string, serve func() error) {
-		i.open.Go(func() {
-			if err := serve(); err != nil {
-				i.log.Error().Err(err).Str("part", name).Msg("a part of the command's network ended")
-			}
-		})
-	}
-	part("connections", func() error { i.front.Serve(ctx, n); return nil })
-	part("refusals", func() error { return i.refused.Watch(n.Packets) })
-	if n.DNSPackets != nil {
-		part("dns", func() error { return i.names.ServePackets(ctx, n.DNSPackets) })
-		part("dns", func() error { return i.names.ServeStreams(ctx, n.DNSStreams) })
-	}
-	if i.serve != nil {
-		part("proxy", func() error { return i.serve(i.front) })
-	} else {
-		part("proxy", func() error { isolate.Forward(ctx, i.front, i.proxy); return nil })
-	}
+	var ctx context.Context
+	ctx, i.end = context.WithCancel(context.Background())
+	i.open.Go(func() { i.front.Serve(ctx, n) })
+	i.open.Go(func() {
+		if err := i.carry(ctx); err != nil {
+			i.front.Log.Error().Err(err).Msg("the command's network leads to the proxy no more")
+		}
+	})
 }
 
-// close ends the network. What the command asked for before was counted.
+// close ends the network.
 func (i *isolation) close() {
-	if i == nil || i.end == nil {
-		return
+	if i != nil && i.end != nil {
+		i.end()
+		i.open.Wait()
 	}
-	i.refused.Close()
-	i.end()
-	i.open.Wait()
 }
 
 // mostTargets bounds the targets that a sentence names.
@@ -247,12 +218,12 @@ func (i *isolation) tell(say func(string, ...any)) {
 	}
 	var told []string
 	total := 0
-	for n, r := range i.refused.List() {
+	for n, r := range i.front.Refused.List() {
 		if total += r.Count; n < mostTargets {
 			told = append(told, fmt.Sprintf("%s (%s, %s)", i.target(r.Target), r.Network, counted(r.Count, "time")))
 		}
 	}
-	if more := len(i.refused.List()) - len(told); more > 0 {
+	if more := len(i.front.Refused.List()) - len(told); more > 0 {
 		told = append(told, fmt.Sprintf("%d more", more))
 	}
 	if total > 0 {
@@ -266,7 +237,7 @@ func (i *isolation) target(address string) string {
 	if err != nil {
 		return cmp.Or(address, "other targets")
 	}
-	if name, ok := i.names.Of(at.Addr()); ok {
+	if name, ok := i.front.Names.Of(at.Addr()); ok {
 		return net.JoinHostPort(name, strconv.Itoa(int(at.Port())))
 	}
 	return address
