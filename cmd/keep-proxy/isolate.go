@@ -34,6 +34,8 @@ var isolateWords = []string{isolateProxy, isolateTransparent}
 type isolateFlags struct {
 	isolate string
 	reach   []string
+	// checked takes what look found.
+	checked chan error
 }
 
 func (f *isolateFlags) bind(cmd *cobra.Command) {
@@ -56,15 +58,24 @@ func (f *isolateFlags) check() error {
 	return nil
 }
 
+// look asks whether a namespace can be had here, while a proxy is made ready.
+func (f *isolateFlags) look() {
+	f.checked = make(chan error, 1)
+	go func() {
+		var err error
+		if f.isolate != "" {
+			err = netns.Check(f.isolate == isolateTransparent)
+		}
+		f.checked <- err
+	}()
+}
+
 // possible says why the run can't be as it must, before it is opened.
 func (f *isolateFlags) possible(c config.Config) error {
 	if f.isolate == "" && c.Isolate.Required {
 		return errors.New("run: isolate.required is true; give --isolate or --isolate=transparent")
 	}
-	if f.isolate == "" {
-		return nil
-	}
-	return netns.Check(f.isolate == isolateTransparent)
+	return <-f.checked
 }
 
 // isolating tells which of the two ways work here. Without the first, no run that isolate.required asks for is opened.

@@ -122,6 +122,7 @@ func (f *runFlags) attempt(cmd *cobra.Command, args []string, signals *relay) (m
 	if err != nil {
 		return managed.Verdict{}, noRun(err)
 	}
+	f.look()
 	h, err := f.host(signals.ctx, cmd, c)
 	if errors.Is(err, context.Canceled) && signals.ctx.Err() != nil {
 		err = errSignalled
