@@ -104,10 +104,10 @@ func TestEnvironOfAnAddressWithoutAPort(t *testing.T) {
 // portless is a proxy behind a name alone.
 type portless struct{}
 
-func (portless) ProxyAddr() string      { return "proxy" }
-func (portless) CAPEM() []byte          { return nil }
-func (portless) CAFile() string         { return "" }
-func (portless) BundleFile() string     { return "" }
+func (portless) ProxyAddr() string  { return "proxy" }
+func (portless) CAPEM() []byte      { return nil }
+func (portless) CAFile() string     { return "" }
+func (portless) BundleFile() string { return "" }
 
 func (portless) OpenListener(context.Context, string) (string, error) { return "", nil }
 func (portless) CloseListener(string)                                 {}

@@ -91,7 +91,6 @@ func (place) CAPEM() []byte      { return []byte("-----BEGIN CERTIFICATE-----\n"
 func (place) CAFile() string     { return "/data/ca.pem" }
 func (place) BundleFile() string { return "/data/bundle.pem" }
 
-
 func (place) OpenListener(context.Context, string) (string, error) { return "127.0.0.1:9090", nil }
 func (place) CloseListener(string)                                 {}
 

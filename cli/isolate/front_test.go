@@ -93,7 +93,7 @@ func TestAClientThatKnowsNoProxyGetsATunnel(t *testing.T) {
 	c := w.dial(t)
 	fmt.Fprintf(c, "POST /pay HTTP/1.1\r\nHost: api.test:%s\r\nContent-Length: 2\r\n\r\nhi", w.port)
 	proxy, req, rest := w.asked(t)
-	if user, ok := strings.CutPrefix(req.Header.Get("Proxy-Authorization"), "Basic "); req.Method != "CONNECT" || req.Host != "api.test:"+w.port || !ok || user == "" {
+	if user, ok := strings.CutPrefix(req.Header.Get("Proxy-Authorization"), "Basic "); req.Method != http.MethodConnect || req.Host != "api.test:"+w.port || !ok || user == "" {
 		t.Errorf("%s %s %v, want a CONNECT with the run's credentials", req.Method, req.Host, req.Header)
 	}
 	fmt.Fprint(proxy, "HTTP/1.1 200")

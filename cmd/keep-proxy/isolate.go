@@ -151,6 +151,7 @@ func (f *isolateFlags) isolation(cmd *cobra.Command, h *host, opened *wire.Opene
 	})
 	i.carry = func(ctx context.Context) error { isolate.Forward(ctx, i.front, at.Host); return nil }
 	if h.own != nil {
+		//nolint:contextcheck // A request ends with its connection.
 		i.carry = func(context.Context) error { return h.own.ServeRun(i.front, opened.Token) }
 	}
 	inside := freePort(at.Port(), ports)

@@ -77,7 +77,8 @@ var table = []row{
 	{pkg: "cli/managed", may: []string{"admin/client", "admin/wire"}},
 	{pkg: "cli/serving", may: []string{"admin/client", "admin/wire"}},
 	{pkg: "cmd/keep-proxy", may: []string{
-		"app", "config", "rules", "rules/lint", "admin/client", "admin/wire", "cli/child", "cli/demo", "cli/doctor", "cli/isolate", "cli/managed", "cli/netns", "cli/serving",
+		"app", "config", "rules", "rules/lint", "admin/client", "admin/wire", "cli/child", "cli/demo", "cli/doctor", "cli/isolate",
+		"cli/managed", "cli/netns", "cli/serving",
 		"internal/clock", "internal/fakes/...", "internal/fault", "ledger", "ledger/*store",
 	}, tests: []string{"connectors"}},
 	{pkg: "integration/clients", may: []string{"internal/fakes/..."}},
