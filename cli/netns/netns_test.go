@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 )
 
 // TestMain is the stage, where this binary is executed as one, and plays commands: "dial ADDRESS…" tells of each how
-// connecting ends; "status" prints what /proc says of this process; "leave WAY…" tries one way out, and says how it ended.
+// connecting ends; "status" prints what /proc says of this process; "leave WAY…" tries ways out, and says how each ended.
 func TestMain(m *testing.M) {
 	if IsStage() {
 		os.Exit(Stage())
@@ -48,12 +49,17 @@ func play(words []string) {
 		e, _ := errors.AsType[*Error](Check(false))
 		fmt.Println(e.Fix(), err)
 	case "leave":
-		fmt.Println(leave(words[1:]))
+		for _, way := range words[1:] {
+			fmt.Println(leave(strings.Fields(way)))
+		}
 	case "status":
 		text, _ := os.ReadFile("/proc/self/status")
 		fmt.Print(string(text))
 	}
 }
+
+// possible says why no namespace can be had here.
+var possible = sync.OnceValue(func() error { return Check(true) })
 
 // start starts this binary as a command in a namespace, and returns what it prints.
 func start(t *testing.T, spec Spec, words ...string) (*Network, func() string) {
@@ -68,7 +74,7 @@ func start(t *testing.T, spec Spec, words ...string) (*Network, func() string) {
 // startAs is start for a copy of this binary and another user; nil is our own.
 func startAs(t *testing.T, self string, user *syscall.Credential, spec Spec, words ...string) (*Network, func() string) {
 	t.Helper()
-	if err := Check(len(spec.UDP) > 0); err != nil {
+	if err := possible(); err != nil {
 		t.Skipf("no namespace can be had here: %v", err)
 	}
 	read, write, err := os.Pipe()
@@ -139,7 +145,7 @@ func TestTheCommandHasNoCapability(t *testing.T) {
 }
 
 func TestTheSwitchThatForbidsItIsNamed(t *testing.T) {
-	if err := Check(true); err != nil {
+	if err := possible(); err != nil {
 		t.Skipf("no namespace can be had here: %v", err)
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "play", "forbidden")
