@@ -34,15 +34,11 @@ func newWorld(t *testing.T, transparent bool) *world {
 		}
 		return l
 	}
-	reach, err := NewReach(nil, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	l, own := listen(), listen()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	w := &world{front: NewFront(), port: port}
 	at := netip.MustParseAddrPort(l.Addr().String()).Port()
-	w.front.User, w.front.Reach = url.UserPassword("run", "secret"), reach
+	w.front.User, w.front.Reach = url.UserPassword("run", "secret"), NewReach(nil, nil, nil)
 	w.front.Names = NewNames(func(context.Context, string) (bool, error) { return true, nil })
 	if transparent {
 		w.front.Transparent = []uint16{at}

@@ -27,28 +27,28 @@ type reachable struct {
 	carried atomic.Int64
 }
 
-// NewReach takes entries HOST:PORT. dial connects to one, and resolve looks a name up, both outside.
+// NewReach takes entries HOST:PORT; what is none is left out. dial connects to one, and resolve looks a name up, both
+// outside.
 func NewReach(
 	targets []string,
 	dial func(ctx context.Context, network, address string) (net.Conn, error),
 	resolve func(ctx context.Context, host string) ([]netip.Addr, error),
-) (*Reach, error) {
+) *Reach {
 	r := &Reach{dial: dial, resolve: resolve}
 	for _, target := range targets {
-		host, digits, err := net.SplitHostPort(target)
-		port, noPort := strconv.ParseUint(digits, 10, 16)
-		name, ok := hostName(host)
-		addr, _ := netip.ParseAddr(host)
-		if addr = addr.Unmap(); addr.IsValid() {
-			name, ok = "", addr.Zone() == "" && !addr.IsUnspecified()
+		host, port, _ := net.SplitHostPort(target)
+		n, err := strconv.ParseUint(port, 10, 16)
+		name, named := hostName(host)
+		addr, noAddress := netip.ParseAddr(host)
+		switch {
+		case err != nil:
+		case named:
+			r.entries = append(r.entries, &reachable{target: target, name: name, port: uint16(n)})
+		case noAddress == nil:
+			r.entries = append(r.entries, &reachable{target: target, addr: addr.Unmap(), port: uint16(n)})
 		}
-		if err != nil || noPort != nil || port == 0 || !ok {
-			return nil, fmt.Errorf("reach: %q: write one name or address with its port, such as db.internal:5432 or [2001:db8::1]:5432", target)
-		}
-		target = net.JoinHostPort(cmp.Or(name, addr.String()), strconv.FormatUint(port, 10))
-		r.entries = append(r.entries, &reachable{target: target, name: name, addr: addr, port: uint16(port)})
 	}
-	return r, nil
+	return r
 }
 
 // Ports lists the entries' ports, each once.

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"keep-proxy/cli/netns"
 )
 
 // maxTargets bounds how many targets are told apart. A command may try every port there is.
@@ -22,7 +20,7 @@ const maxQueued = 1 << 14
 
 // Refusal says how often a target was refused.
 type Refusal struct {
-	// Network is "tcp", "udp", or "unknown" for packets that the system dropped before they were read.
+	// Network is "tcp" or "udp".
 	Network string
 	// Target is host:port; "" for all beyond the bound.
 	Target string
@@ -77,41 +75,26 @@ func (r *Refusals) Close() {
 // Watch counts what it reads from Network.Packets, until Close. It must be called once.
 func (r *Refusals) Watch(packets *os.File) error {
 	defer close(r.ended)
-	raw, err := packets.SyscallConn()
-	if err != nil {
-		return fmt.Errorf("watch for what is refused: %w", err)
-	}
 	defer context.AfterFunc(r.over, func() { _ = packets.SetReadDeadline(time.Unix(1, 0)) })()
-	var failed error
 	packet := make([]byte, packetBytes)
-	read := func(fd uintptr) (done bool) {
-		for range maxQueued {
-			n, _, err := syscall.Recvfrom(int(fd), packet, syscall.MSG_DONTWAIT)
-			if errors.Is(err, syscall.EAGAIN) {
-				return false
-			}
-			if failed = err; failed != nil {
-				break
-			}
-			if network, target := refused(packet[:n]); network != "" {
-				r.Note(network, target.String())
-			}
+	take := func(n int) {
+		if network, target := refused(packet[:max(0, n)]); network != "" {
+			r.Note(network, target.String())
 		}
-		return true
 	}
-	for err == nil && failed == nil {
-		err = raw.Read(read)
+	var err error
+	for n := 0; err == nil; take(n) {
+		n, err = packets.Read(packet)
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = raw.Control(func(fd uintptr) {
-			read(fd)
-			for range netns.Dropped(fd) {
-				r.Note("unknown", "")
-			}
-		})
+	raw, failed := packets.SyscallConn()
+	if !errors.Is(err, os.ErrDeadlineExceeded) || failed != nil {
+		return fmt.Errorf("watch for what is refused: %w", errors.Join(err, failed))
 	}
-	if err = cmp.Or(failed, err); err != nil {
-		return fmt.Errorf("watch for what is refused: %w", err)
-	}
-	return nil
+	return raw.Control(func(fd uintptr) {
+		err = nil
+		for n, left := 0, maxQueued; err == nil && left > 0; left-- {
+			n, err = syscall.Read(int(fd), packet)
+			take(n)
+		}
+	})
 }

@@ -17,9 +17,6 @@ import (
 	"keep-proxy/cli/netns"
 )
 
-// burst is more than a packet socket's queue holds.
-const burst = 20_000
-
 // trafficVariable tells this binary what to do as a command.
 const trafficVariable = "ISOLATE_TEST_TRAFFIC"
 
@@ -38,8 +35,6 @@ func TestTraffic(t *testing.T) {
 	case "everything":
 		refuseEach(t)
 		carryOn(t)
-	case "burst":
-		sendTo(t, "203.0.113.1:443", burst)
 	default:
 		t.Skip("other tests run this in a namespace")
 	}
@@ -224,28 +219,6 @@ func TestTheKernelQueuesRefusalsAlone(t *testing.T) {
 			t.Errorf("%d packets passed the filter, %v; want %d", stats.Packets, err, want)
 		}
 	})
-}
-
-func TestWatchCountsWhatFoundNoRoom(t *testing.T) {
-	packets, wait := inside(t, "burst")
-	wait()
-	r := NewRefusals()
-	end := make(chan error, 1)
-	go func() { end <- r.Watch(packets) }()
-	r.Close() // It waits for Watch, even if that begins later.
-	n := 0
-	for _, refusal := range r.List() {
-		n += refusal.Count
-	}
-	if want := burst + 1; n != want {
-		t.Errorf("%d refusals are counted, want %d: %v", n, want, r.List())
-	}
-	if !slices.ContainsFunc(r.List(), func(r Refusal) bool { return r.Network == "unknown" }) {
-		t.Errorf("nothing was dropped, so the test tries nothing: %v", r.List())
-	}
-	if err := <-end; err != nil {
-		t.Error(err)
-	}
 }
 
 func TestWatchTakesOnlyASocket(t *testing.T) {

@@ -22,6 +22,3 @@ func (*Error) Fix() string { return "" }
 
 // Stage fails, as nothing starts one.
 func Stage() int { return 1 }
-
-// Dropped says that nothing was.
-func Dropped(uintptr) int { return 0 }

@@ -45,12 +45,3 @@ func openPackets() (int, error) {
 	all := binary.NativeEndian.Uint16([]byte{0, unix.ETH_P_ALL})
 	return fd, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: loopback})
 }
-
-// Dropped says how many packets found no room in the queue of Network.Packets, since it was last asked.
-func Dropped(packets uintptr) int {
-	stats, err := unix.GetsockoptTpacketStats(int(packets), unix.SOL_PACKET, unix.PACKET_STATISTICS)
-	if err != nil {
-		return 0
-	}
-	return int(stats.Drops)
-}

@@ -130,10 +130,7 @@ func (f *isolateFlags) isolation(cmd *cobra.Command, h *host, opened *wire.Opene
 	resolve := func(ctx context.Context, name string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 	}
-	reach, err := isolate.NewReach(f.targets(h.config), (&net.Dialer{}).DialContext, resolve)
-	if err != nil {
-		return nil, err
-	}
+	reach := isolate.NewReach(f.targets(h.config), (&net.Dialer{}).DialContext, resolve)
 	i, ports := &isolation{front: isolate.NewFront(), java: f.isolate == isolateTransparent}, reach.Ports()
 	if i.java {
 		i.front.Transparent = append([]uint16{80, 443}, opened.ConnectorPorts...)
