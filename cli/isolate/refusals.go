@@ -82,8 +82,9 @@ func (r *Refusals) Watch(packets *os.File) error {
 			r.Note(network, target.String())
 		}
 	}
+	var n int
 	var err error
-	for n := 0; err == nil; take(n) {
+	for ; err == nil; take(n) {
 		n, err = packets.Read(packet)
 	}
 	raw, failed := packets.SyscallConn()
@@ -92,7 +93,7 @@ func (r *Refusals) Watch(packets *os.File) error {
 	}
 	return raw.Control(func(fd uintptr) {
 		err = nil
-		for n, left := 0, maxQueued; err == nil && left > 0; left-- {
+		for left := maxQueued; err == nil && left > 0; left-- {
 			n, err = syscall.Read(int(fd), packet)
 			take(n)
 		}
