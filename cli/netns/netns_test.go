@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -113,6 +114,46 @@ func echo(l net.Listener) {
 		_, _ = bufio.NewReader(c).ReadString('\n')
 		fmt.Fprint(c, "reached ", c.LocalAddr())
 		_ = c.Close()
+	}
+}
+
+// Each start has three descriptors more, until there are enough for all. One that fails may lose two (os.StartProcess).
+func TestACommandIsStartedOnlyIfAllListenersWereTaken(t *testing.T) {
+	if err := possible(); err != nil {
+		t.Skipf("no namespace can be had here: %v", err)
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer none.Close()
+	began := filepath.Join(t.TempDir(), "began")
+	spec := Spec{TCP: []string{"127.0.0.1:8080", ":80", ":443", ":53"}, UDP: []string{":53"}}
+	for room := uint64(0); ; room += 3 {
+		fewer := limit
+		fewer.Cur = uint64(none.Fd()) + room
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &fewer); err != nil {
+			t.Fatal(err)
+		}
+		pid, n, err := Start(spec, "/bin/sh", []string{"sh", "-c", "echo >" + began}, &os.ProcAttr{
+			Env: os.Environ(), Files: []*os.File{none, none, none}, Sys: &syscall.SysProcAttr{},
+		})
+		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+		if err == nil {
+			defer n.Close()
+			_, _ = syscall.Wait4(pid, nil, 0, nil)
+			if len(n.TCP) != 4 || len(n.UDP) != 1 || n.Packets == nil {
+				t.Errorf("with room for %d descriptors it was started with %+v", room, n)
+			}
+			return
+		}
+		if _, started := os.Stat(began); room > 100 || started == nil {
+			t.Fatalf("with room for %d descriptors: %v, and the command was started: %v", room, err, started == nil)
+		}
 	}
 }
 

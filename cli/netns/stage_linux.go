@@ -99,6 +99,9 @@ func offer(spec Spec) error {
 	if err := unix.Sendmsg(control, nil, unix.UnixRights(fds...), nil, 0); err != nil {
 		return &Error{"pass the listeners out", err}
 	}
+	if n, err := unix.Read(control, make([]byte, 1)); n != 1 {
+		return &Error{"wait until the listeners are taken", err}
+	}
 	return nil
 }
 

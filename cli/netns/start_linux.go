@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,8 @@ type order struct {
 	User *syscall.Credential `json:"user"`
 }
 
-// control is the stage's descriptor for what it tells: one packet with the listeners, or a failure.
+// control is the stage's descriptor for what it tells: one packet with the listeners, or a failure. One comes back when the
+// listeners were taken.
 const control = 3
 
 // maxSockets is less than one packet may pass (SCM_MAX_FD is 253).
@@ -62,6 +64,7 @@ func Start(spec Spec, path string, args []string, attr *os.ProcAttr) (int, *Netw
 	}
 	found, err := hear(pair[0], spec)
 	if err != nil {
+		_ = stage.Kill() // It may wait.
 		_, _ = stage.Wait()
 		return 0, nil, err
 	}
@@ -120,13 +123,16 @@ func hear(from int, spec Spec) (found *Network, err error) {
 	}()
 	for {
 		packet, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*(maxSockets+1)))
-		n, oobn, _, _, err := unix.Recvmsg(from, packet, rights, unix.MSG_CMSG_CLOEXEC)
+		n, oobn, flags, _, err := unix.Recvmsg(from, packet, rights, unix.MSG_CMSG_CLOEXEC)
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			return found, &Error{"hear the stage", err}
-		case oobn > 0:
-			if found, err = adopt(rights[:oobn], spec); err != nil {
+		case oobn > 0 || flags&unix.MSG_CTRUNC != 0:
+			if found, err = adopt(rights[:oobn], spec); err == nil {
+				_, err = unix.Write(from, []byte{1}) // Go on.
+			}
+			if err != nil {
 				return found, &Error{"take the listeners", err}
 			}
 		case n > 0:
@@ -155,14 +161,18 @@ func heard(packet []byte) error {
 	return &Error{f.What, cause}
 }
 
-// adopt takes over what the stage opened, in the order in which it sent it.
+// adopt takes over what the stage opened, in the order in which it sent it. The kernel leaves out what there is no
+// descriptor for.
 func adopt(rights []byte, spec Spec) (n *Network, err error) {
+	n = &Network{}
 	messages, err := unix.ParseSocketControlMessage(rights)
-	if err != nil {
-		return nil, err
+	if err != nil || len(messages) == 0 {
+		return n, cmp.Or(err, error(unix.EMFILE))
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
-	n = &Network{}
+	if len(fds) <= len(spec.TCP)+len(spec.UDP) {
+		err = cmp.Or(err, error(unix.EMFILE))
+	}
 	for i, fd := range fds {
 		f := os.NewFile(uintptr(fd), "netns")
 		var fault error
@@ -171,16 +181,17 @@ func adopt(rights []byte, spec Spec) (n *Network, err error) {
 			n.Packets = f
 			continue
 		case i <= len(spec.TCP):
-			var l net.Listener
-			l, fault = net.FileListener(f)
-			n.TCP = append(n.TCP, l)
+			l, failed := net.FileListener(f)
+			if fault = failed; fault == nil {
+				n.TCP = append(n.TCP, l)
+			}
 		default:
 			var c net.PacketConn
 			c, fault = net.FilePacketConn(f)
 			u, _ := c.(*net.UDPConn)
 			n.UDP = append(n.UDP, u)
 		}
-		err = errors.Join(err, fault, f.Close())
+		err = cmp.Or(err, fault, f.Close())
 	}
 	return n, err
 }
