@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"net"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -45,6 +47,9 @@ func NewFront() *Front {
 
 // firstWait bounds the wait for a client to say whom it wants.
 const firstWait = 30 * time.Second
+
+// acceptPause is the time between two tries to take a connection.
+const acceptPause = 50 * time.Millisecond
 
 // dns is the port of the domain name system.
 const dns = 53
@@ -97,11 +102,22 @@ func (f *Front) Serve(ctx context.Context, n *netns.Network) {
 // each takes a listener's connections until it is closed.
 func each(open *sync.WaitGroup, l net.Listener, take func(net.Conn)) {
 	for {
-		c, err := l.Accept()
+		c, err := accept(l)
 		if err != nil {
 			return
 		}
 		open.Go(func() { take(c) })
+	}
+}
+
+// accept takes a listener's next connection. Where the system has no descriptor left it tries again.
+func accept(l net.Listener) (net.Conn, error) {
+	for {
+		c, err := l.Accept()
+		if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
+			return c, err
+		}
+		<-time.After(acceptPause)
 	}
 }
 

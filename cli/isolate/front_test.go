@@ -13,8 +13,11 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"keep-proxy/cli/netns"
 )
@@ -179,4 +182,36 @@ func TestOnlyAHostGoesIntoTheHead(t *testing.T) {
 			t.Errorf("%q: %q, want %q", authority, got, want)
 		}
 	}
+}
+
+// scarce finds no descriptor at first.
+type scarce struct {
+	net.Listener
+	short int
+	conns []net.Conn
+}
+
+func (s *scarce) Accept() (net.Conn, error) {
+	if s.short--; s.short >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	if len(s.conns) == 0 {
+		return nil, net.ErrClosed
+	}
+	c := s.conns[0]
+	s.conns = s.conns[1:]
+	return c, nil
+}
+
+func TestAcceptingGoesOnWhenDescriptorsWereShort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var open sync.WaitGroup
+		var taken atomic.Int32
+		each(&open, &scarce{short: 3, conns: []net.Conn{nil, nil}}, func(net.Conn) { taken.Add(1) })
+		open.Wait()
+		if taken.Load() != 2 {
+			t.Errorf("%d connections were taken, want 2", taken.Load())
+		}
+	})
 }

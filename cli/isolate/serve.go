@@ -29,7 +29,7 @@ func (n *Names) ServePackets(ctx context.Context, c *net.UDPConn) error {
 // ServeStreams answers queries over TCP until ctx ends or the listener is closed.
 func (n *Names) ServeStreams(ctx context.Context, l net.Listener) error {
 	return serve(ctx, l, func(ctx context.Context) (func(), error) {
-		c, err := l.Accept()
+		c, err := accept(l)
 		return func() { n.serveStream(ctx, c) }, err
 	})
 }
