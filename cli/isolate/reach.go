@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"sync/atomic"
 )
 
 // Reach carries connections to what the command may reach past the proxy. Nobody looks into them.
@@ -20,11 +19,10 @@ type Reach struct {
 
 // reachable is one entry: a name or an address, and a port.
 type reachable struct {
-	target  string
-	name    string
-	addr    netip.Addr
-	port    uint16
-	carried atomic.Int64
+	target string
+	name   string
+	addr   netip.Addr
+	port   uint16
 }
 
 // NewReach takes entries HOST:PORT; what is none is left out. dial connects to one, and resolve looks a name up, both
@@ -60,16 +58,7 @@ func (r *Reach) Ports() (ports []uint16) {
 	return slices.Compact(ports)
 }
 
-// Counts says for each entry how many connections were carried.
-func (r *Reach) Counts() map[string]int64 {
-	counts := map[string]int64{}
-	for _, e := range r.entries {
-		counts[e.target] += e.carried.Load()
-	}
-	return counts
-}
-
-// Names says whether an entry has a name.
+// Names says whether an entry may have a name.
 func (r *Reach) Names(name string) bool {
 	return slices.ContainsFunc(r.entries, func(e *reachable) bool { return e.name != "" && Agree(e.name, name) })
 }
@@ -90,19 +79,25 @@ func (r *Reach) Target(ctx context.Context, name string, to netip.AddrPort) (tar
 	return target
 }
 
-// alike says whether an entry stands for a name or an address otherwise. What is local inside stands for this machine
-// only if the entry itself says so. A name that resolves to a local address doesn't.
+// alike says whether an entry stands for a name or an address otherwise. A name that a search list lengthened is at the
+// entry's own address: "db" isn't for db.elsewhere.test. What is local inside stands for this machine only if the entry
+// itself says so. A name that resolves to a local address doesn't.
 func (r *Reach) alike(ctx context.Context, e *reachable, name string, addr netip.Addr) bool {
+	wanted := []netip.Addr{addr}
 	switch {
+	case name != "" && !Agree(e.name, name):
+		return false
 	case name != "":
-		return e.name != "" && Agree(e.name, name)
+		wanted, _ = r.resolve(ctx, name+".")
 	case addr.IsLoopback() || addr.IsUnspecified():
 		return isLocalhost(addr) && (e.name == "localhost" || isLocalhost(e.addr))
 	case e.name == "":
 		return false
 	}
 	found, err := r.resolve(ctx, e.name)
-	return err == nil && slices.ContainsFunc(found, func(a netip.Addr) bool { return a.Unmap() == addr })
+	return err == nil && slices.ContainsFunc(found, func(a netip.Addr) bool {
+		return slices.ContainsFunc(wanted, func(w netip.Addr) bool { return w.Unmap() == a.Unmap() })
+	})
 }
 
 // isLocalhost is true for what programs use alike for their own machine. The rest of 127.0.0.0/8 is apart.
@@ -110,19 +105,13 @@ func isLocalhost(a netip.Addr) bool {
 	return a.IsUnspecified() || a == netip.IPv6Loopback() || a == netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
-// Carry connects to an entry, and carries c there. It closes c, by a reset if it can't connect.
+// Carry connects to an entry's target, and carries c there. It closes c, by a reset if it can't connect.
 func (r *Reach) Carry(ctx context.Context, c net.Conn, target string) (sent, received int64, err error) {
-	i := slices.IndexFunc(r.entries, func(e *reachable) bool { return e.target == target })
-	if i < 0 {
-		reset(c)
-		return 0, 0, fmt.Errorf("reach: %q is no entry", target)
-	}
 	there, err := r.dial(ctx, "tcp", target)
 	if err != nil {
 		reset(c)
 		return 0, 0, fmt.Errorf("reach: no connection to %s: %w", target, err)
 	}
-	r.entries[i].carried.Add(1)
 	if sent, received, err = carry(ctx, c, there); err != nil {
 		err = fmt.Errorf("reach: connection to %s: %w", target, cmp.Or(context.Cause(ctx), err))
 	}

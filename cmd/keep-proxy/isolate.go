@@ -138,10 +138,10 @@ func (f *isolateFlags) isolation(cmd *cobra.Command, h *host, opened *wire.Opene
 	}
 	i.front.User, i.front.Reach, i.front.Log = at.User, reach, quietLog(h.config.Log, cmd.ErrOrStderr())
 	i.front.Names = isolate.NewNames(func(ctx context.Context, name string) (bool, error) {
-		switch {
-		case f.isolate == isolateProxy:
-			return reach.Names(name), nil
-		case h.config.Proxy.UpstreamProxy.URL != "":
+		switch past := reach.Names(name); {
+		case !past && f.isolate == isolateProxy:
+			return false, nil
+		case !past && h.config.Proxy.UpstreamProxy.URL != "":
 			return true, nil // That proxy knows names that aren't known here.
 		}
 		return exists(resolve(ctx, name+".")) // No search domain is added outside.
