@@ -54,16 +54,16 @@ const acceptPause = 50 * time.Millisecond
 // dns is the port of the domain name system.
 const dns = 53
 
-// Spec is what a network offers: the proxy's port on loopback, and further ones on any address. names says whether DNS is
+// Spec is what a network offers: the proxy's port on loopback, and further ones on any address. With any of these DNS is
 // answered.
-func Spec(proxy uint16, ports []uint16, names bool) netns.Spec {
+func Spec(proxy uint16, ports []uint16) netns.Spec {
 	s := netns.Spec{TCP: []string{"127.0.0.1:" + digits(proxy)}}
 	for _, p := range ports {
-		if p != dns || !names {
+		if p != dns {
 			s.TCP = append(s.TCP, ":"+digits(p))
 		}
 	}
-	if names {
+	if len(ports) > 0 {
 		s.TCP, s.UDP = append(s.TCP, ":"+digits(dns)), []string{":" + digits(dns)}
 	}
 	return s
@@ -77,7 +77,11 @@ func (f *Front) Serve(ctx context.Context, n *netns.Network) {
 			f.Log.Error().Err(err).Msg("a part of the command's network ended")
 		}
 	}
-	open.Go(func() { part(f.Refused.Watch(n.Packets)) })
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		part(f.Refused.Watch(ctx, n.Packets, f.called))
+	}()
 	for _, c := range n.UDP {
 		open.Go(func() { part(f.Names.ServePackets(ctx, c)) })
 	}
@@ -93,7 +97,7 @@ func (f *Front) Serve(ctx context.Context, n *netns.Network) {
 		}
 	}
 	<-ctx.Done()
-	f.Refused.Close() // It counts what is queued.
+	<-watched
 	_ = f.Close()
 	n.Close()
 	open.Wait()
@@ -168,7 +172,7 @@ func (f *Front) enter(ctx context.Context, c net.Conn) {
 		return
 	}
 	if !slices.Contains(f.Transparent, to.Port()) {
-		f.Refused.Note("tcp", net.JoinHostPort(cmp.Or(found, to.Addr().String()), digits(to.Port())))
+		f.Refused.Note("tcp", f.called(to))
 		reset(c)
 		return
 	}
@@ -181,6 +185,12 @@ func (f *Front) enter(ctx context.Context, c net.Conn) {
 	}
 	host := meant(first.host, found, to.Addr())
 	f.push(&tunnelled{Conn: c, ahead: append(f.connect(net.JoinHostPort(host, digits(to.Port()))), first.said...), tls: first.tls})
+}
+
+// called is a target as the command called it.
+func (f *Front) called(to netip.AddrPort) string {
+	found, _ := f.Names.Of(to.Addr())
+	return net.JoinHostPort(cmp.Or(found, to.Addr().String()), digits(to.Port()))
 }
 
 func digits(port uint16) string { return strconv.Itoa(int(port)) }

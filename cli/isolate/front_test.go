@@ -155,6 +155,22 @@ func TestOtherPortsLeadNowhere(t *testing.T) {
 	}
 }
 
+func TestANameIsOneTargetByAllItsAddresses(t *testing.T) {
+	w := newWorld(t, true)
+	addrs, _, err := w.front.Names.addresses(t.Context(), "api.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, addr := range addrs {
+		if got := w.front.called(netip.AddrPortFrom(addr, 9443)); got != "api.test:9443" {
+			t.Errorf("%v is called %q", addr, got)
+		}
+	}
+	if got := w.front.called(netip.MustParseAddrPort("[2001:db8::1]:22")); got != "[2001:db8::1]:22" {
+		t.Errorf("a real address is called %q", got)
+	}
+}
+
 func TestWhoIsMeant(t *testing.T) {
 	t.Parallel()
 	const address = "10.1.2.3"

@@ -49,13 +49,12 @@ func NewReach(
 	return r
 }
 
-// Ports lists the entries' ports, each once.
+// Ports lists the entries' ports.
 func (r *Reach) Ports() (ports []uint16) {
 	for _, e := range r.entries {
 		ports = append(ports, e.port)
 	}
-	slices.Sort(ports)
-	return slices.Compact(ports)
+	return ports
 }
 
 // Names says whether an entry may have a name.

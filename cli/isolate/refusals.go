@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -12,8 +13,11 @@ import (
 	"time"
 )
 
-// maxTargets bounds how many targets are told apart. A command may try every port there is.
-const maxTargets = 1000
+// maxTargets bounds how many targets are told apart. A command may try every port there is. All beyond are otherTargets.
+const (
+	maxTargets   = 1000
+	otherTargets = "other targets"
+)
 
 // maxQueued is more packets than the queue holds. Whatever the command left running may fill it again and again.
 const maxQueued = 1 << 14
@@ -22,7 +26,7 @@ const maxQueued = 1 << 14
 type Refusal struct {
 	// Network is "tcp" or "udp".
 	Network string
-	// Target is host:port; "" for all beyond the bound.
+	// Target is host:port, or otherTargets.
 	Target string
 	Count  int
 }
@@ -31,16 +35,10 @@ type Refusal struct {
 type Refusals struct {
 	mu     sync.Mutex
 	counts map[Refusal]int // The keys have no Count.
-	over   context.Context
-	end    context.CancelFunc
-	ended  chan struct{}
 }
 
 // NewRefusals counts nothing yet.
-func NewRefusals() *Refusals {
-	over, end := context.WithCancel(context.Background())
-	return &Refusals{counts: map[Refusal]int{}, over: over, end: end, ended: make(chan struct{})}
-}
+func NewRefusals() *Refusals { return &Refusals{counts: map[Refusal]int{}} }
 
 // Note counts one refusal, by whoever refused.
 func (r *Refusals) Note(network, target string) {
@@ -48,7 +46,7 @@ func (r *Refusals) Note(network, target string) {
 	defer r.mu.Unlock()
 	what := Refusal{Network: network, Target: target}
 	if r.counts[what] == 0 && len(r.counts) >= maxTargets {
-		what.Target = ""
+		what.Target = otherTargets
 	}
 	r.counts[what]++
 }
@@ -66,20 +64,14 @@ func (r *Refusals) List() (list []Refusal) {
 	return list
 }
 
-// Close ends Watch, which is or will be called. It waits until Watch has counted what is queued by then.
-func (r *Refusals) Close() {
-	r.end()
-	<-r.ended
-}
-
-// Watch counts what it reads from Network.Packets, until Close. It must be called once.
-func (r *Refusals) Watch(packets *os.File) error {
-	defer close(r.ended)
-	defer context.AfterFunc(r.over, func() { _ = packets.SetReadDeadline(time.Unix(1, 0)) })()
+// Watch counts what it reads from Network.Packets, until ctx ends, and what is queued by then. called says what a target is
+// called.
+func (r *Refusals) Watch(ctx context.Context, packets *os.File, called func(netip.AddrPort) string) error {
+	defer context.AfterFunc(ctx, func() { _ = packets.SetReadDeadline(time.Unix(1, 0)) })()
 	packet := make([]byte, packetBytes)
 	take := func(n int) {
 		if network, target := refused(packet[:max(0, n)]); network != "" {
-			r.Note(network, target.String())
+			r.Note(network, called(target))
 		}
 	}
 	var n int

@@ -1,6 +1,7 @@
 package isolate
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -176,13 +177,15 @@ func TestWatchCountsExactlyWhatIsRefused(t *testing.T) {
 	packets, wait := inside(t, "everything")
 	r := NewRefusals()
 	end := make(chan error, 1)
-	go func() { end <- r.Watch(packets) }()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { end <- r.Watch(ctx, packets, netip.AddrPort.String) }()
 	wait()
-	r.Close()
+	cancel()
+	err := <-end
 	if got := r.List(); !slices.Equal(got, everything) {
 		t.Errorf("refused %v\nwant    %v", got, everything)
 	}
-	if err := <-end; err != nil {
+	if err != nil {
 		t.Error(err)
 	}
 }
@@ -194,7 +197,7 @@ func TestWatchCountsWhatIsStillQueued(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := NewRefusals()
-	if err := r.Watch(packets); err != nil {
+	if err := r.Watch(t.Context(), packets, netip.AddrPort.String); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.List(); !slices.Equal(got, everything) {
@@ -227,7 +230,7 @@ func TestWatchTakesOnlyASocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer packets.Close()
-	if err := NewRefusals().Watch(packets); err == nil {
+	if err := NewRefusals().Watch(t.Context(), packets, netip.AddrPort.String); err == nil {
 		t.Error("a file that is no socket is watched")
 	}
 }

@@ -30,10 +30,10 @@ func TestTargetsBeyondTheBoundAreCountedTogether(t *testing.T) {
 	if len(list) != maxTargets+2 {
 		t.Errorf("%d lines, want %d", len(list), maxTargets+2)
 	}
-	if got, want := list[:2], []Refusal{{"tcp", "", 100}, {"tcp", "10.0.0.1:0", 2}}; !slices.Equal(got, want) {
+	if got, want := list[:2], []Refusal{{"tcp", otherTargets, 100}, {"tcp", "10.0.0.1:0", 2}}; !slices.Equal(got, want) {
 		t.Errorf("list begins with %v, want %v", got, want)
 	}
-	if !slices.Contains(list, Refusal{"udp", "", 1}) {
+	if !slices.Contains(list, Refusal{"udp", otherTargets, 1}) {
 		t.Error("another protocol's aren't counted apart")
 	}
 }

@@ -131,11 +131,11 @@ func (f *isolateFlags) isolation(cmd *cobra.Command, h *host, opened *wire.Opene
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 	}
 	reach := isolate.NewReach(f.targets(h.config), (&net.Dialer{}).DialContext, resolve)
-	i, ports := &isolation{front: isolate.NewFront(), java: f.isolate == isolateTransparent}, reach.Ports()
+	i := &isolation{front: isolate.NewFront(), java: f.isolate == isolateTransparent}
 	if i.java {
 		i.front.Transparent = append([]uint16{80, 443}, opened.ConnectorPorts...)
-		ports = slices.Compact(slices.Sorted(slices.Values(slices.Concat(ports, i.front.Transparent))))
 	}
+	ports := slices.Compact(slices.Sorted(slices.Values(slices.Concat(reach.Ports(), i.front.Transparent))))
 	i.front.User, i.front.Reach, i.front.Log = at.User, reach, quietLog(h.config.Log, cmd.ErrOrStderr())
 	i.front.Names = isolate.NewNames(func(ctx context.Context, name string) (bool, error) {
 		switch past := reach.Names(name); {
@@ -152,7 +152,7 @@ func (f *isolateFlags) isolation(cmd *cobra.Command, h *host, opened *wire.Opene
 		i.carry = func(context.Context) error { return h.own.ServeRun(i.front, opened.Token) }
 	}
 	inside := freePort(at.Port(), ports)
-	i.inside = isolate.Spec(inside, ports, len(ports) > 0)
+	i.inside = isolate.Spec(inside, ports)
 	moveProxy(opened.Env, at, net.JoinHostPort("127.0.0.1", strconv.Itoa(int(inside))))
 	return i, nil
 }
@@ -226,28 +226,16 @@ func (i *isolation) tell(say func(string, ...any)) {
 		return
 	}
 	var told []string
-	total := 0
-	for n, r := range i.front.Refused.List() {
+	total, list := 0, i.front.Refused.List()
+	for n, r := range list {
 		if total += r.Count; n < mostTargets {
-			told = append(told, fmt.Sprintf("%s (%s, %s)", i.target(r.Target), r.Network, counted(r.Count, "time")))
+			told = append(told, fmt.Sprintf("%s (%s, %s)", r.Target, r.Network, counted(r.Count, "time")))
 		}
 	}
-	if more := len(i.front.Refused.List()) - len(told); more > 0 {
+	if more := len(list) - len(told); more > 0 {
 		told = append(told, fmt.Sprintf("%d more", more))
 	}
 	if total > 0 {
 		say("the command's own network refused what didn't go to the proxy, %s: %s", counted(total, "time"), strings.Join(told, ", "))
 	}
-}
-
-// target names an address that was made up for a name.
-func (i *isolation) target(address string) string {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return cmp.Or(address, "other targets")
-	}
-	if name, ok := i.front.Names.Of(at.Addr()); ok {
-		return net.JoinHostPort(name, strconv.Itoa(int(at.Port())))
-	}
-	return address
 }
