@@ -124,8 +124,8 @@ func (f *isolateFlags) isolation(cmd *cobra.Command, h *host, opened *wire.Opene
 		return nil, nil //nolint:nilnil // no network of its own
 	}
 	at, err := url.Parse(opened.ProxyURL)
-	if err != nil {
-		return nil, fmt.Errorf("the proxy's address: %w", err)
+	if err != nil || at.Port() == "" {
+		return nil, cmp.Or(err, errors.New("run: the proxy listens on unix sockets alone; give it a host:port in proxy.listen, or --listener"))
 	}
 	resolve := func(ctx context.Context, name string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
@@ -168,7 +168,7 @@ func exists(found []netip.Addr, err error) (bool, error) {
 // freePort is the proxy's port in the network: the same as outside, unless another listener has that there.
 func freePort(outside string, taken []uint16) uint16 {
 	n, _ := strconv.ParseUint(outside, 10, 16)
-	for n == 0 || slices.Contains(taken, uint16(n)) || n == 53 {
+	for slices.Contains(taken, uint16(n)) || n == 53 {
 		n++
 	}
 	return uint16(n)

@@ -187,13 +187,14 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	if user == nil {
 		untrusted(say, opened.Env)
 	}
-	inner, err := f.isolation(cmd, h, opened)
-	if err != nil {
-		return managed.Verdict{}, noRun(err)
-	}
 	session := &managed.Session{
 		API: h.Client, Run: opened.Run, TTL: time.Duration(f.TTL), KeepOpen: f.keepOpen, Say: say, Gone: h.gone,
 		Words: func(err error) string { return strings.Replace(said(cmd, err), "--run ID", "--run "+opened.Run.ID, 1) },
+	}
+	inner, err := f.isolation(cmd, h, opened)
+	if err != nil {
+		session.Finish(signals.ctx, codeFailed)
+		return managed.Verdict{}, noRun(err)
 	}
 	var p *child.Process
 	done, heard := func() {}, func() {}
