@@ -40,7 +40,7 @@ func (n *Names) resolve(ctx context.Context, q dnsmessage.Question, reply *dnsme
 	defer cancel()
 	header := dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 60}
 	addrs, ok, err := n.addresses(ctx, q.Name.String())
-	switch host, _ := n.Of(addrs[0]); {
+	switch host := n.Of(addrs[0]); {
 	case !ok && err != nil:
 		reply.RCode = dnsmessage.RCodeServerFailure
 	case !ok:

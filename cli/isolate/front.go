@@ -48,9 +48,6 @@ func NewFront() *Front {
 // firstWait bounds the wait for a client to say whom it wants.
 const firstWait = 30 * time.Second
 
-// acceptPause is the time between two tries to take a connection.
-const acceptPause = 50 * time.Millisecond
-
 // dns is the port of the domain name system.
 const dns = 53
 
@@ -121,7 +118,7 @@ func accept(l net.Listener) (net.Conn, error) {
 		if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
 			return c, err
 		}
-		<-time.After(acceptPause)
+		<-time.After(50 * time.Millisecond)
 	}
 }
 
@@ -161,7 +158,7 @@ func (f *Front) enter(ctx context.Context, c net.Conn) {
 		return
 	}
 	to := netip.AddrPortFrom(local.Addr().Unmap().WithZone(""), local.Port())
-	found, _ := f.Names.Of(to.Addr())
+	found := f.Names.Of(to.Addr())
 	if entry := f.Reach.Target(ctx, found, to); entry != "" {
 		sent, received, err := f.Reach.Carry(ctx, c, entry)
 		level := zerolog.InfoLevel
@@ -189,8 +186,7 @@ func (f *Front) enter(ctx context.Context, c net.Conn) {
 
 // called is a target as the command called it.
 func (f *Front) called(to netip.AddrPort) string {
-	found, _ := f.Names.Of(to.Addr())
-	return net.JoinHostPort(cmp.Or(found, to.Addr().String()), digits(to.Port()))
+	return net.JoinHostPort(cmp.Or(f.Names.Of(to.Addr()), to.Addr().String()), digits(to.Port()))
 }
 
 func digits(port uint16) string { return strconv.Itoa(int(port)) }

@@ -23,12 +23,11 @@ func NewNames(exists func(ctx context.Context, name string) (bool, error)) *Name
 	return &Names{exists: exists, addrs: map[string][2]netip.Addr{}, names: map[netip.Addr]string{}}
 }
 
-// Of finds the name that an address stands for. A real address stands for none.
-func (n *Names) Of(addr netip.Addr) (name string, ok bool) {
+// Of finds the name that an address stands for. A real address stands for none, "".
+func (n *Names) Of(addr netip.Addr) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	name, ok = n.names[addr.Unmap()]
-	return name, ok
+	return n.names[addr.Unmap()]
 }
 
 // addresses finds the addresses of a name, unless it doesn't exist. New ones are the next of 198.18.0.0/15 and

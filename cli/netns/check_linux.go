@@ -14,8 +14,7 @@ func Check(transparent bool) error {
 	if transparent {
 		spec = Spec{TCP: []string{":80", ":443", ":53"}, UDP: []string{":53"}}
 	}
-	streams := []*os.File{os.Stdin, os.Stdout, os.Stderr}
-	pid, found, err := Start(spec, "", nil, &os.ProcAttr{Files: streams, Sys: &syscall.SysProcAttr{}})
+	pid, found, err := Start(spec, "", nil, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: &syscall.SysProcAttr{}})
 	if err != nil {
 		return err
 	}

@@ -186,14 +186,6 @@ func moveProxy(env map[string]string, from *url.URL, to string) {
 	}
 }
 
-// spec is what the network offers.
-func (i *isolation) spec() *netns.Spec {
-	if i == nil {
-		return nil
-	}
-	return &i.inside
-}
-
 // begin serves the network until close.
 func (i *isolation) begin(n *netns.Network) {
 	if i == nil {

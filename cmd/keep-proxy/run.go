@@ -364,7 +364,11 @@ func start(
 	if user != nil {
 		environ = asUser(environ, user)
 	}
-	p, err = child.Start(child.Command{Args: args, Env: environ, Stdin: in, Stdout: out, Stderr: errs, User: user, Network: inner.spec()})
+	command := child.Command{Args: args, Env: environ, Stdin: in, Stdout: out, Stderr: errs, User: user}
+	if inner != nil {
+		command.Network = &inner.inside
+	}
+	p, err = child.Start(command)
 	if _, ok := errors.AsType[*netns.Error](err); ok {
 		err = noRun(err)
 	}
