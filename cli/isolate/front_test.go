@@ -171,6 +171,22 @@ func TestANameIsOneTargetByAllItsAddresses(t *testing.T) {
 	}
 }
 
+func TestNobodyIsHeardAfterTheRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, said := range []string{"GET / HTTP/1.1\r\n", "\x16\x03", ""} {
+			ctx, cancel := context.WithCancel(t.Context())
+			client, c := net.Pipe()
+			heard := make(chan struct{})
+			go func() { defer close(heard); hear(ctx, c) }()
+			fmt.Fprint(client, said)
+			synctest.Wait()
+			cancel()
+			<-heard
+		}
+	})
+}
+
 func TestWhoIsMeant(t *testing.T) {
 	t.Parallel()
 	const address = "10.1.2.3"

@@ -23,9 +23,10 @@ type heard struct {
 // maxHead bounds what is read for a Host field.
 const maxHead = 64 << 10
 
-// hear reads what a client says first, as far as it takes to know the host. It decides where the tunnel leads, and no
-// more: the proxy reads the same bytes again, by the letter.
+// hear reads what a client says first, as far as it takes to know the host, until ctx ends. It decides where the tunnel
+// leads, and no more: the proxy reads the same bytes again, by the letter.
 func hear(ctx context.Context, c net.Conn) heard {
+	defer context.AfterFunc(ctx, func() { reset(c) })()
 	first := &hello.Hello{Conn: c}
 	name, err := first.ServerName(ctx)
 	h := heard{said: first.Said, host: name, tls: first.IsTLS()}
