@@ -71,6 +71,9 @@ func (p *Proxy) serveInner(w http.ResponseWriter, r *http.Request) {
 			"The client speaks plain HTTP in a tunnel to port 443, where TLS is spoken; nothing was sent."))
 		return
 	}
+	if r.Host == "" && r.Proto == "HTTP/1.0" {
+		r.Host = t.target // It asks for no Host field (RFC 9112 §3.2).
+	}
 	// HTTP/2's :scheme decides whether r.TLS is set.
 	said := !r.URL.IsAbs() || strings.EqualFold(r.URL.Scheme, scheme)
 	r.URL.Scheme = scheme

@@ -55,6 +55,20 @@ func TestAnotherServerNameIsMisdirected(t *testing.T) {
 	w.wantSends("/read", 0)
 }
 
+// A request of HTTP/1.0 may have no Host field. Its tunnel tells whom it is for.
+func TestAnHTTP10RequestIsForItsTunnel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	c, _, _ := w.open("a").tunnelTo(w.authority)
+	session := tls.Client(c, &tls.Config{RootCAs: w.roots, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12})
+	_, _ = fmt.Fprint(session, "GET /read HTTP/1.0\r\n\r\n")
+	resp, err := http.ReadResponse(bufio.NewReader(session), nil)
+	if err != nil || resp.StatusCode >= 400 {
+		t.Errorf("%v, %v", resp, err)
+	}
+	w.wantSends("/read", 1)
+}
+
 // echo is an upstream that is no HTTP server.
 func echo(t *testing.T) string {
 	t.Helper()

@@ -168,15 +168,14 @@ func (f *Front) enter(ctx context.Context, c net.Conn) {
 		f.Log.WithLevel(level).Str("target", entry).Int64("sent", sent).Int64("received", received).Err(err).Msg("past the proxy")
 		return
 	}
-	if !slices.Contains(f.Transparent, to.Port()) {
-		f.Refused.Note("tcp", f.called(to))
-		reset(c)
-		return
+	var first heard
+	if slices.Contains(f.Transparent, to.Port()) {
+		_ = c.SetReadDeadline(time.Now().Add(firstWait))
+		first = hear(ctx, c)
+		_ = c.SetReadDeadline(time.Time{})
 	}
-	_ = c.SetReadDeadline(time.Now().Add(firstWait))
-	first := hear(ctx, c)
-	_ = c.SetReadDeadline(time.Time{})
 	if len(first.said) == 0 {
+		f.Refused.Note("tcp", f.called(to))
 		reset(c)
 		return
 	}
