@@ -2,8 +2,8 @@ package isolate
 
 import "strings"
 
-// Agree reports whether the name that a client says, by TLS or in Host without a port, agrees with the name that its
-// address stands for. The latter may be longer: the client's resolver appends search domains to short names.
+// Agree reports whether the name that a client says agrees with the name that its address stands for. The latter may be
+// longer: the client's resolver appends search domains to short names.
 func Agree(said, found string) bool {
 	said, ok := hostName(said)
 	found, known := hostName(found)

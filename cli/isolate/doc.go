@@ -6,6 +6,6 @@
 //
 // # Failure
 //
-// A connection that can't be brought to whom it is for is reset. A name that can't be looked up gets SERVFAIL, and so does
-// one after the last address: no address ever stands for two names. What is no query gets no answer.
+// A connection that can't be brought to whom it is for is reset. A name that can't be looked up gets SERVFAIL. So does
+// one after the last address, as no address ever stands for two names. What is no query gets no answer.
 package isolate

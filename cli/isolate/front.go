@@ -20,7 +20,7 @@ import (
 )
 
 // Front serves a command's own network, and brings its connections to the proxy. As a listener it gives connections that
-// speak to a proxy: those of the proxy's own port as they are, all others behind a CONNECT.
+// speak to a proxy. Those to the proxy's own port are as they came. All others begin with a CONNECT.
 type Front struct {
 	// Transparent are the ports on which clients are taken that know no proxy.
 	Transparent []uint16
@@ -40,7 +40,7 @@ type Front struct {
 	close sync.Once
 }
 
-// NewFront makes a front without any of these.
+// NewFront makes a front that takes the proxy's port alone. Its fields are set before Serve.
 func NewFront() *Front {
 	return &Front{conns: make(chan net.Conn), done: make(chan struct{}), Refused: NewRefusals()}
 }
@@ -190,8 +190,8 @@ func (f *Front) called(to netip.AddrPort) string {
 
 func digits(port uint16) string { return strconv.Itoa(int(port)) }
 
-// meant is the host that a connection is for: the one that the client says, else the one that its address stands for, else
-// the address. If the first two disagree, the tunnel is opened to the second. The proxy refuses the first in it then (421).
+// meant is the host that a connection is for. That is the one that the client says, else the one that its address stands
+// for, else the address. If the first two disagree, it is the second: the proxy refuses the first in its tunnel (421).
 func meant(said, found string, address netip.Addr) string {
 	switch {
 	case said != "" && (found == "" || Agree(said, found)):

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"keep-proxy/internal/hello"
@@ -47,16 +48,15 @@ func hear(ctx context.Context, c net.Conn) heard {
 	return h
 }
 
-// hostOnly is an authority without its port. It is empty if it can't stand in a request's head.
+// hostOnly is an authority without its port. It is empty if it names no host: that can't stand in a request's head.
 func hostOnly(authority string) string {
 	host, _, err := net.SplitHostPort(authority)
 	if err != nil {
 		host = strings.Trim(authority, "[]")
 	}
-	for _, c := range []byte(host) {
-		if c <= ' ' || c >= 0x7f || strings.IndexByte("/\\@?#", c) >= 0 {
-			return ""
-		}
+	_, named := hostName(host)
+	if _, err := netip.ParseAddr(host); err != nil && !named {
+		return ""
 	}
 	return host
 }

@@ -57,7 +57,7 @@ func (r *Reach) Ports() (ports []uint16) {
 	return ports
 }
 
-// Names says whether an entry may have a name.
+// Names says whether a name may be one of the entries'.
 func (r *Reach) Names(name string) bool {
 	return slices.ContainsFunc(r.entries, func(e *reachable) bool { return e.name != "" && Agree(e.name, name) })
 }
