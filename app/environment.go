@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -67,22 +66,17 @@ func writeBundle(file string, ca *proxy.CA) error {
 		roots = append(roots, "\n\n"...)
 	}
 	bundle := slices.Concat(roots, ca.PEM())
-	// Making the trust store takes longer than all else here.
 	before, _ := os.ReadFile(file)
-	if _, err := os.Stat(trustStoreFile(file)); err != nil || !bytes.Equal(before, bundle) {
-		if err := writeTrustStore(trustStoreFile(file), bundle); err != nil {
-			return fmt.Errorf("write the trust store for Java: %w", err)
-		}
+	if _, err := os.Stat(config.TrustStore(file)); err == nil && bytes.Equal(before, bundle) {
+		return nil // The bundle is written last: both are whole.
 	}
-	if err := replaceFile(file, bundle, false); err != nil {
+	if err := writeTrustStore(config.TrustStore(file), bundle); err != nil {
+		return fmt.Errorf("write the trust store for Java: %w", err)
+	}
+	if err := replaceFile(file, bundle); err != nil {
 		return fmt.Errorf("write the bundle of roots: %w", err)
 	}
 	return nil
-}
-
-// trustStoreFile is where the trust store of a bundle is.
-func trustStoreFile(bundle string) string {
-	return strings.TrimSuffix(bundle, filepath.Ext(bundle)) + config.TrustStoreExt
 }
 
 // writeTrustStore writes the certificates of a bundle as Java takes them. Its password is no secret, and protects
@@ -97,8 +91,7 @@ func writeTrustStore(file string, bundle []byte) error {
 	if err != nil {
 		return err
 	}
-	// A bundle that is there says that this is whole.
-	return replaceFile(file, content, true)
+	return replaceFile(file, content)
 }
 
 // certificates are those of a PEM file. What is none is left out.
@@ -129,14 +122,14 @@ func systemRoots() ([]byte, error) {
 	return nil, nil
 }
 
-// replaceFile writes a world-readable file whole or not at all. With sync that holds also when power fails.
-func replaceFile(name string, content []byte, sync bool) error {
+// replaceFile writes a world-readable file whole or not at all, also when power fails.
+func replaceFile(name string, content []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(content)
-	if err == nil && sync {
+	if err == nil {
 		err = f.Sync()
 	}
 	err = errors.Join(err, f.Chmod(0o644), f.Close())

@@ -20,8 +20,10 @@ const maxName = names.Max
 
 const year = 365 * 24 * time.Hour
 
-// TrustStoreExt is the extension of the trust store for Java, which is beside CA.BundleOut.
-const TrustStoreExt = ".p12"
+// TrustStore is the trust store for Java, which is beside a bundle of roots (CA.BundleOut).
+func TrustStore(bundle string) string {
+	return strings.TrimSuffix(bundle, filepath.Ext(bundle)) + ".p12"
+}
 
 // check adds a problem for every rule that c breaks.
 func check(r *report, c *Config) {
@@ -47,7 +49,7 @@ func checkProxy(r *report, p *Proxy) {
 	distinct(r, "proxy.egress.allow", p.Egress.Allow, nil)
 	distinct(r, "proxy.egress.deny", p.Egress.Deny, nil)
 	together(r, "proxy.ca.cert_file", p.CA.CertFile, "proxy.ca.key_file", p.CA.KeyFile)
-	if filepath.Ext(p.CA.BundleOut) == TrustStoreExt {
+	if TrustStore(p.CA.BundleOut) == p.CA.BundleOut {
 		r.rejected(&fault{"the trust store for Java gets this name", "give the file another extension, such as .pem"}, "proxy.ca.bundle_out")
 	}
 	checkReach(r, p)

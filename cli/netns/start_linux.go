@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -101,13 +100,8 @@ func startStage(argv []string, attr *os.ProcAttr, sys *syscall.SysProcAttr) (sta
 func idMap(file string) (out []syscall.SysProcIDMap) {
 	text, _ := os.ReadFile(file) // Without a map the kernel refuses.
 	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line)
-		if len(fields) != 3 {
-			continue
-		}
-		first, err := strconv.Atoi(fields[0])
-		size, err2 := strconv.Atoi(fields[2])
-		if err == nil && err2 == nil {
+		var first, outside, size int
+		if _, err := fmt.Sscan(line, &first, &outside, &size); err == nil {
 			out = append(out, syscall.SysProcIDMap{ContainerID: first, HostID: first, Size: size})
 		}
 	}

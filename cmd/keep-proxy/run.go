@@ -358,7 +358,7 @@ func start(
 	}
 	if inner != nil && inner.java {
 		run["JAVA_TOOL_OPTIONS"] = strings.TrimSpace(os.Getenv("JAVA_TOOL_OPTIONS") + ` "-Djavax.net.ssl.trustStore=` +
-			trustStore(run[bundleVariable]) + `" -Djavax.net.ssl.trustStorePassword=changeit`)
+			config.TrustStore(run[bundleVariable]) + `" -Djavax.net.ssl.trustStorePassword=changeit`)
 	}
 	environ := childEnvironment(os.Environ(), run, secretNames(c))
 	if user != nil {

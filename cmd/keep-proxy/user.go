@@ -118,9 +118,8 @@ func trustFor(env map[string]string, u *child.User) (remove func(), err error) {
 			copies[value] = filepath.Join(dir, fmt.Sprintf("%d-%s", len(copies), filepath.Base(value)))
 			err = errors.Join(err, copyFor(u, value, copies[value]))
 			// Java finds its roots beside the bundle.
-			store, to := trustStore(value), trustStore(copies[value])
-			if _, missing := os.Stat(store); missing == nil && store != value {
-				err = errors.Join(err, copyFor(u, store, to))
+			if _, missing := os.Stat(config.TrustStore(value)); missing == nil {
+				err = errors.Join(err, copyFor(u, config.TrustStore(value), config.TrustStore(copies[value])))
 			}
 		}
 		env[name] = copies[value]
@@ -130,11 +129,6 @@ func trustFor(env map[string]string, u *child.User) (remove func(), err error) {
 		return nil, fmt.Errorf("copy certificates: %w", err)
 	}
 	return remove, nil
-}
-
-// trustStore is the file with a bundle's roots as Java takes them.
-func trustStore(bundle string) string {
-	return strings.TrimSuffix(bundle, filepath.Ext(bundle)) + config.TrustStoreExt
 }
 
 // copyFor copies a file so that the user can read it.
