@@ -16,8 +16,10 @@ type Connector struct {
 	Was   []string
 	Title string
 	// Accept are warnings that a person answered, by code, with why.
-	Accept  map[string]string
-	Version int
+	Accept map[string]string
+	// Evidence says where its facts are known from.
+	Evidence []Evidence
+	Version  int
 	// Hash is the hex SHA-256 of Content. Records are pinned to it.
 	Hash string
 	// Content is the file as loaded; it loads again to the same connector.

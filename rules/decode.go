@@ -194,7 +194,7 @@ var (
 		Name: "the connector",
 		Known: []string{
 			"apiVersion", "connector", "was", "version", "title", "hosts", "host_group", "reads", "account",
-			"block_scope", "trust_refused", "rate", "operations", "cases", "accept",
+			"block_scope", "trust_refused", "rate", "operations", "cases", "accept", "evidence",
 		},
 		Later: []string{"aws"},
 	}
@@ -207,7 +207,7 @@ var (
 			"marker", "outcome", "success", "reconcile", "on_absent", "manual_check", "max_body", "repeat",
 			"secret", "settle", "absent_confirmations", "absent_spacing", "block_scope", "bounds",
 			"encoded_slash", "empty_segments", "timeout", "subkey_header", "drift", "was", "on_skip", "on_no_result", "max_dispatches", "watch",
-			"verify_on_replay", "send", "compensate", "upgrade", "accept",
+			"verify_on_replay", "send", "compensate", "upgrade", "accept", "evidence",
 		},
 		Later: []string{
 			"stream",
@@ -259,6 +259,7 @@ var (
 	levelPages      = level{Name: "pages", Known: []string{"next", "more", "set", "max"}}
 	levelWatch      = level{Name: "watch", Known: []string{"get", "query", "header", "expect", "every", "until", "failed_when", "class", "max"}}
 	levelResult     = level{Name: "result", Known: []string{"status", "header", "json"}, Later: []string{"graphql"}}
+	levelEvidence   = level{Name: "evidence", Known: []string{"claim", "url", "quote", "date", "status"}}
 	levelBounds     = level{Name: "bounds", Known: []string{"commit", "lag", "source"}}
 	levelCase       = level{Name: "a case", Known: []string{"name", "request", "send", "undo", "response", "probe", "expect"}}
 	levelCaseAsk    = level{Name: "request", Known: []string{"method", "url", "headers", "body"}}

@@ -37,7 +37,7 @@ func between(t *testing.T, part string) string {
 func levels() []level {
 	return []level{
 		levelConnector, levelRate, levelAccount, levelOperation, levelMatch, levelPayload, levelNativeKey, levelMarker,
-		levelOutcome, levelSend, levelStrategy, levelResend, levelExec, levelProbe, levelStep, levelObserve, levelPages, levelWatch, levelResult, levelBounds, levelCompensate,
+		levelOutcome, levelSend, levelStrategy, levelResend, levelExec, levelProbe, levelStep, levelObserve, levelPages, levelWatch, levelResult, levelBounds, levelEvidence, levelCompensate,
 		levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
 	}
 }

@@ -37,6 +37,7 @@ func (d *decoder) connector(v value, l *loading) *Connector {
 	c.Version = d.number(d.need(m, "version"), 1, 1<<30)
 	c.Title, c.HostGroup = c.Name, c.Name
 	c.Accept = d.accepted(m.At("accept"))
+	c.Evidence = d.evidence(m.At("evidence"))
 	if title, ok := d.text(m.At("title")); ok {
 		c.Title = title
 	}

@@ -81,6 +81,7 @@ func (d *decoder) operation(v value, c *Connector, l *loading, blockScope string
 	known := d.effect(m.At("effect"), op)
 	d.matches(m.At("match"), op)
 	op.Accept = d.accepted(m.At("accept"))
+	op.Evidence = d.evidence(m.At("evidence"))
 	op.before = d.texts(m.At("before"))
 	d.upgrade(m.At("upgrade"), op, known)
 	op.encodedSlash = word(d, m.At("encoded_slash"), "", "keep") != ""

@@ -133,6 +133,8 @@ type Operation struct {
 	Effect    Effect
 	// Accept is as the connector's, for this operation alone.
 	Accept map[string]string
+	// Evidence says where its facts are known from.
+	Evidence []Evidence
 	// BlockScope is workflow, item or mutation; empty leaves it to the run.
 	BlockScope string
 	// Settle, Confirmations and Spacing say when absence is believed.

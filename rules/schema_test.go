@@ -30,6 +30,7 @@ var formatKeys = []struct {
 		[]string{
 			"apiVersion: keep/v1", "connector: other", "version: 2", "title: Other", "hosts: [other.test]", "host_group: others", "reads: [/x]",
 			"account: header['x-a']", "account: {get: /me, value: response.json.id, cache: 1h}", "block_scope: item", "trust_refused: true", "rate: {requests: 5, per: 1s}", "operations: []",
+			"evidence: [{claim: it has no key, status: unverified}]",
 			"cases: [{name: c, request: {url: 'https://api.test/'}, expect: {refused: unmatched}}]",
 		},
 		[]string{"aws: {service: sqs}"},
@@ -49,6 +50,7 @@ var formatKeys = []struct {
 			"subkey_header: forbidden", "subkey_header: optional", "subkey_header: required", "drift: warn", "drift: refuse", "drift: allow", "was: [old]", "accept: [{no-result: why}]",
 			"send: [{prepare: a, post: /a, json: {x: 1}, query: {a: b}, expect: response.status == 200, keep: {id: response.json.id}}, {commit: , put: /b, form: {id: {cel: mutation.kept.id}}}]",
 			"send: [{prepare: a, patch: /a, keep: {id: response.json.id}}, {commit: , post: '/b/{mutation.kept.id}', header: {a: b}}]",
+			"evidence: [{claim: c, url: 'https://x.test/', quote: no such key, date: 2026-01-31, status: verified}]",
 			"on_skip: {status: 404, header: {a: b}, json: {id: {cel: json.name}}}", "on_no_result: {status: 200}",
 		},
 		[]string{
@@ -201,7 +203,7 @@ func TestEveryKeyOfTheSchemaIsTried(t *testing.T) {
 	tried := fmt.Sprint(formatKeys)
 	for _, l := range []level{
 		levelConnector, levelRate, levelAccount, levelOperation, levelMatch, levelGraphQL, levelPayload, levelNativeKey, levelMarker, levelOutcome,
-		levelStrategy, levelSend, levelResend, levelProbe, levelObserve, levelPages, levelResult, levelBounds, levelCompensate, levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
+		levelStrategy, levelSend, levelResend, levelProbe, levelObserve, levelPages, levelResult, levelBounds, levelEvidence, levelCompensate, levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
 	} {
 		for _, key := range slices.Concat(l.Known, l.Later) {
 			if strings.Contains(tried, key+":") || key == "name" || slices.Contains([]string{"candidates", "ours", "tie", "id", "request", "method", "url"}, key) {
