@@ -111,8 +111,8 @@ func (op *Operation) fieldsNamed() fieldNames {
 	if op.NativeKey != nil {
 		written = append(written, op.NativeKey.at)
 	}
-	if op.marker != nil {
-		written = append(written, op.marker.at)
+	for _, mk := range op.markers {
+		written = append(written, mk.at)
 	}
 	for _, at := range written {
 		if name, ok := at.name(); ok {

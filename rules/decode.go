@@ -239,7 +239,7 @@ var (
 		Known: []string{"header", "json", "form", "query", "format", "max_length", "window", "when_present"},
 		Later: []string{"graphql", "aws"},
 	}
-	levelMarker   = level{Name: "marker", Known: []string{"json", "form", "append", "text", "max_length"}}
+	levelMarker   = level{Name: "marker", Known: []string{"json", "form", "query", "append", "text", "value", "max_length"}}
 	levelOutcome  = level{Name: "outcome", Known: []string{"when", "then", "class", "retry_after", "otherwise"}}
 	levelStrategy = level{Name: "reconcile", Known: []string{"resend", "probe", "exec", "none"}}
 	levelExec     = level{Name: "exec", Known: []string{"command", "timeout", "memory", "output", "tie", "absence_is_proof"}}

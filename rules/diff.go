@@ -57,7 +57,7 @@ func (op *Operation) difference(stored, asked *scope) Comparison {
 			}
 		}
 	}
-	d.pairs("query", stored.payloadQuery(), asked.payloadQuery())
+	d.pairs("query", op.ignored.texted("query", stored.payloadQuery()), op.ignored.texted("query", asked.payloadQuery()))
 	for _, name := range op.headers {
 		a, b := headerValues(stored.req.Header, name), headerValues(asked.req.Header, name)
 		d.place("header", name, strings.Join(a, ", "), strings.Join(b, ", "), len(a) > 0, len(b) > 0)
@@ -216,7 +216,7 @@ func (d *differ) body(a, b *content) {
 	case kindA == "JSON":
 		d.json("json", a.json, b.json, treesOf(d.op))
 	case kindA == "a form":
-		d.pairs("form", a.form, b.form)
+		d.pairs("form", d.op.ignored.texted("form", a.form), d.op.ignored.texted("form", b.form))
 	case string(bytesA) == string(bytesB):
 	case kindA == "text":
 		weight, ways := Significant, collation(0)

@@ -91,9 +91,8 @@ type Facts struct {
 	Outcome []*Expr
 	// KeyAt is the place of the native key, "" for none.
 	KeyAt string
-	// Marker is the innermost name of the place where the marker is written; "" for none, and for a
-	// text that it is appended to.
-	Marker string
+	// Markers are the innermost names of the places where the marker is written; none for what it is appended to.
+	Markers []string
 	// Probes are all reads of all probes, steps among them, by probe.
 	Probes [][]ProbeFacts
 }
@@ -147,8 +146,10 @@ func (op *Operation) Facts() Facts {
 	for _, o := range op.outcome {
 		f.Outcome = append(f.Outcome, o.when)
 	}
-	if op.marker != nil && !op.marker.append {
-		f.Marker = op.marker.lastName()
+	for _, mk := range op.markers {
+		for _, at := range mk.sets() {
+			f.Markers = append(f.Markers, at.lastName())
+		}
 	}
 	if op.NativeKey != nil {
 		f.KeyAt = op.NativeKey.at.where()

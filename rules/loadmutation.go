@@ -25,7 +25,7 @@ func (d *decoder) mutation(m fields, op *Operation, l *loading) {
 	op.BlockScope = d.blockScope(m.At("block_scope"), op.BlockScope)
 	d.payload(m.At("payload"), op)
 	d.nativeKey(m.At("native_key"), op)
-	d.markerOf(m.At("marker"), op)
+	d.markers(m.At("marker"), op)
 	op.insignificant = op.ignored.with(op.minor)
 	d.outcomes(m.At("outcome"), op)
 	op.success = d.judging(m.At("success"))
@@ -48,7 +48,7 @@ func (op *Operation) reads(roots ...string) bool {
 			len(op.insignificant.names[root]) > 0 || op.collations != nil && len(op.collations.names[root]) > 0
 	}
 	return slices.ContainsFunc(roots, placed) || slices.ContainsFunc(op.secret, at) ||
-		op.NativeKey != nil && at(op.NativeKey.at) || op.marker != nil && at(op.marker.at) ||
+		op.NativeKey != nil && at(op.NativeKey.at) || slices.ContainsFunc(op.markers, func(mk *marker) bool { return at(mk.at) }) ||
 		in(op.Connector.account) || slices.ContainsFunc(op.exprs(), in)
 }
 
@@ -163,56 +163,6 @@ func (d *decoder) nativeKey(v value, op *Operation) {
 	}
 	op.NativeKey = k
 	op.ignored.add(k.at)
-}
-
-// markerOf reads where the mutation leaves its mark. A marker that goes where identity is read replaces the script's
-// value. The API would no longer get what says which mutation it is.
-func (d *decoder) markerOf(v value, op *Operation) {
-	m, ok := d.Map(v, levelMarker)
-	if !ok {
-		return
-	}
-	mk, found := &marker{append: m.Has("append")}, 0
-	for _, in := range []string{"json", "form", "append"} {
-		at := m.At(in)
-		if !at.Given() {
-			continue
-		}
-		found++
-		if in == "append" {
-			mk.at, ok = d.place(at, "json")
-		} else {
-			mk.at, ok = d.writable(at, in)
-		}
-		if ok {
-			op.marker = mk
-		}
-	}
-	if found != 1 {
-		d.Fail("value", v, "must name exactly one place", "write json:, form: or append: with one place")
-	}
-	mk.text = d.textWith(m.At("text"), inRecord)
-	most := m.At("max_length")
-	if mk.bytes = most.Given() && strings.HasSuffix(most.Value, "B"); mk.bytes {
-		mk.max = int(d.size(most))
-	} else {
-		mk.max = d.number(most, len(CaseMarker), 1<<30)
-	}
-	if mk.append && !m.Has("text") {
-		d.Fail("missing", m.At("text"), "append needs a text", `add text: "… {mutation.marker} …"`)
-	}
-	if mk.text != nil && !slices.ContainsFunc(mk.text.exprs(), func(e *expr) bool { return e.readsName("mutation", "marker") }) {
-		d.Fail("value", m.At("text"), "does not hold the marker", "put {mutation.marker} into it")
-	}
-	if op.marker == nil || mk.append {
-		return
-	}
-	op.ignored.add(mk.at)
-	if reader := op.identityReads(mk.at); reader != "" {
-		d.mistaken("replaced", v, "the marker goes to "+mk.at.where()+", which "+reader+
-			" reads: the API would get it in place of what the script writes there",
-			"write the marker where the script writes nothing, such as metadata.keep_id")
-	}
 }
 
 // where names the place as an expression does.

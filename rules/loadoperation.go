@@ -28,29 +28,6 @@ type outcomeRule struct {
 	retryAfter *expr // how long the API asks to wait, or until when; nil for what its Retry-After says
 }
 
-// marker is where and how a mutation leaves its mark in what is sent.
-type marker struct {
-	at     place
-	text   *text // nil: the marker alone
-	append bool
-	// max is the longest that the field may be, in characters or in bytes; 0 for any length.
-	max   int
-	bytes bool
-}
-
-// lastName is the innermost name of the place: keep_id of metadata.keep_id and of
-// metadata[keep_id].
-func (m *marker) lastName() string {
-	if len(m.at.steps) == 0 {
-		return ""
-	}
-	name := m.at.steps[len(m.at.steps)-1].name
-	if i := strings.LastIndexByte(name, '['); i >= 0 && strings.HasSuffix(name, "]") {
-		return name[i+1 : len(name)-1]
-	}
-	return name
-}
-
 // anyOperationKeys are the keys that also say something about operations that are no mutations.
 var anyOperationKeys = []string{"name", "match", "before", "effect", "encoded_slash", "empty_segments", "secret", "describe", "upgrade", "accept"}
 
@@ -230,8 +207,8 @@ func (op *Operation) exprs() []*expr {
 	}
 	out = slices.Concat(out, op.describe.exprs(), op.manualCheck.exprs(), op.onSkip.exprs(), op.onNoResult.exprs(),
 		op.Watch.exprs(), op.Send.exprs(), op.Undo.exprs())
-	if op.marker != nil {
-		out = append(out, op.marker.text.exprs()...)
+	for _, mk := range op.markers {
+		out = slices.Concat(out, mk.text.exprs(), mk.value.exprs())
 	}
 	for _, p := range op.probes() {
 		out = append(out, p.exprs()...)

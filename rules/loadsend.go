@@ -103,7 +103,7 @@ func (d *decoder) sendable(v value, op *Operation) {
 		d.Fail("send", v, "native_key is written into the script's request, which is not sent in steps",
 			"leave native_key out: the commit can name only what its own preparing step made")
 	}
-	if op.marker != nil {
+	if len(op.markers) > 0 {
 		d.Fail("send", v, "marker is written into the script's request, which is not sent in steps",
 			"leave marker out, and write mutation.marker into the step that makes the object")
 	}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/net/http/httpguts"
@@ -127,24 +126,42 @@ func (o *outgoing) set(at place, value string) *Refusal {
 		o.header = maps.Clone(o.header)
 		o.header[http.CanonicalHeaderKey(at.steps[0].name)] = []string{value}
 		return nil
-	case "query":
-		p := parsePairs(o.query, "query")
-		if p.problem != nil {
-			return p.problem
-		}
-		if p.variant(at.steps[0].name) {
-			return refuseVariant("query", at.steps[0].name)
-		}
-		o.query, o.hasQuery = p.with(at.steps[0].name, value), true
-		return nil
-	case "form":
+	case "json":
+		return o.editBody(at, setText(value))
+	}
+	return o.setPair(at, func(*pairs) (string, *Refusal) { return value, nil })
+}
+
+// setPair writes one name of the query or of a form. The value is made from what is there.
+func (o *outgoing) setPair(at place, value func(*pairs) (string, *Refusal)) *Refusal {
+	if at.root == "form" {
 		return o.setForm(at, value)
 	}
-	return o.editBody(at, func(jsontext.Value) (jsontext.Value, error) { return appendString(nil, value), nil })
+	spelt, refusal := withPair(o.query, at, value)
+	if refusal == nil {
+		o.query, o.hasQuery = spelt, true
+	}
+	return refusal
+}
+
+// withPair is a query or a form with another value of one name.
+func withPair(raw string, at place, value func(*pairs) (string, *Refusal)) (string, *Refusal) {
+	p := parsePairs(raw, at.root)
+	if p.problem != nil {
+		return "", p.problem
+	}
+	if p.variant(at.steps[0].name) {
+		return "", refuseVariant(at.root, at.steps[0].name)
+	}
+	text, refusal := value(&p)
+	if refusal != nil {
+		return "", refusal
+	}
+	return p.with(at.steps[0].name, text), nil
 }
 
 // setForm writes one field of a form.
-func (o *outgoing) setForm(at place, value string) *Refusal {
+func (o *outgoing) setForm(at place, value func(*pairs) (string, *Refusal)) *Refusal {
 	c := o.req.read()
 	switch {
 	case c.problem != nil:
@@ -161,23 +178,20 @@ func (o *outgoing) setForm(at place, value string) *Refusal {
 	if o.body != nil {
 		raw = string(o.body)
 	}
-	p := parsePairs(raw, "form")
-	if p.problem != nil {
-		return p.problem
-	}
-	if p.variant(at.steps[0].name) {
-		return refuseVariant("form", at.steps[0].name)
+	spelt, refusal := withPair(raw, at, value)
+	if refusal != nil {
+		return refusal
 	}
 	if c.form == nil {
 		o.header = maps.Clone(o.header)
-		o.header["Content-Type"] = []string{"application/x-www-form-urlencoded"}
+		o.header["Content-Type"] = []string{formType}
 	}
-	o.body = []byte(p.with(at.steps[0].name, value))
+	o.body = []byte(spelt)
 	return nil
 }
 
-// editBody changes one place of a JSON body.
-func (o *outgoing) editBody(at place, edit func(jsontext.Value) (jsontext.Value, error)) *Refusal {
+// editBody changes what is at a place of a JSON body, or below it.
+func (o *outgoing) editBody(at place, edits ...edit) *Refusal {
 	c := o.req.read()
 	switch {
 	case c.problem != nil:
@@ -187,78 +201,15 @@ func (o *outgoing) editBody(at place, edit func(jsontext.Value) (jsontext.Value,
 	case c.json == nil:
 		return refuse(ProblemIdentity, "the body is no JSON, but the rule writes "+at.source+" into it")
 	}
-	if name, found := variantIn(c.json, at.steps); found {
-		return refuseVariant("JSON body", name)
-	}
 	body := o.body
 	if body == nil {
 		body = c.bytes
 	}
-	changed, err := editJSON(body, at.steps, edit)
-	if err != nil {
-		return refuse(ProblemIdentity, "the rule can't write "+at.source+" into this body: "+err.Error())
+	changed, refusal := edited(body, c.json, at, at.steps, edits)
+	if refusal == nil {
+		o.body = changed
 	}
-	o.body = changed
-	return nil
-}
-
-// Unmarked reports whether the marker is left out, since it would make its field longer than max_length. All markers
-// have one length.
-func (op *Operation) Unmarked(req *Request) bool {
-	mk := op.marker
-	if mk == nil || mk.max == 0 {
-		return false
-	}
-	field, _ := op.markerText(req, caseMutation()) // Without a value the request is refused.
-	if mk.append {
-		old, _ := walk(req.read().json, mk.at.steps)
-		field = old.text + field
-	}
-	return mk.bytes && len(field) > mk.max || !mk.bytes && utf8.RuneCountInString(field) > mk.max
-}
-
-// markerText is what is written as the marker.
-func (op *Operation) markerText(req *Request, mu Mutation) (string, error) {
-	if op.marker.text == nil {
-		return mu.Marker, nil
-	}
-	s := op.bind(req)
-	s.mutation = &mu
-	return op.marker.text.exact(s)
-}
-
-// mark writes the marker.
-func (o *outgoing) mark(mu Mutation) *Refusal {
-	mk := o.op.marker
-	switch {
-	case o.op.Unmarked(o.req) != mu.Unmarked:
-		return refuse(ProblemIdentity, "the record says otherwise of whether the marker has room; nothing is sent")
-	case mk == nil || mu.Unmarked:
-		return nil
-	case mu.Marker == "":
-		return refuse(ProblemIdentity, "there is no marker; nothing is sent without it")
-	}
-	value, err := o.op.markerText(o.req, mu)
-	if err != nil {
-		// The error may quote a value.
-		return refuse(ProblemIdentity, "the marker's text has no value in this request: "+mk.text.source)
-	}
-	if !mk.append {
-		return o.set(mk.at, value)
-	}
-	return o.editBody(mk.at, func(old jsontext.Value) (jsontext.Value, error) { return appendText(old, value) })
-}
-
-// appendText appends to a JSON string; nothing and null count as empty.
-func appendText(old jsontext.Value, value string) (jsontext.Value, error) {
-	if len(old) == 0 || old.Kind() == jsontext.KindNull {
-		return appendString(nil, value), nil
-	}
-	if old.Kind() != jsontext.KindString {
-		return nil, errNoText
-	}
-	// Inside the quotes the old text keeps its spelling.
-	return slices.Concat(old[:len(old)-1], appendString(nil, value)[1:]), nil
+	return refusal
 }
 
 // digestHeaders say something about the very bytes of the body.
@@ -284,10 +235,7 @@ func (o *outgoing) request() (*Request, *Refusal) {
 }
 
 // errNoObject is a path that leads through something other than an object.
-var errNoObject = errors.New("the JSON body has no object at that place")
-
-// errNoText is a place to append to that holds no text.
-var errNoText = errors.New("there is something other than text at that place")
+var errNoObject = errors.New("there is no object at that place")
 
 // editJSON sets the value at a path of names and leaves every other byte as it is. The order of members, the digits of
 // numbers and the white space stay. The function edit gets the value that is there, nil for none, and returns the new

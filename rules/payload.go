@@ -79,9 +79,9 @@ func (op *Operation) appendPayload(dst []byte, s *scope, without *placed, n *col
 		}
 		dst = append(appendVars(dst, vars, root, n, func(name string) bool { return gone(root, name) || op.identifiesWhole(root, name) }), ',')
 	}
-	dst = append(appendPairs(dst, s.payloadQuery(), "query", n, func(name string) bool { return gone("query", name) }), ',')
+	dst = append(appendPairs(dst, without.texted("query", s.payloadQuery()), "query", n, func(name string) bool { return gone("query", name) }), ',')
 	dst = append(op.appendHeaders(dst, s.req, n, func(name string) bool { return gone("header", name) }), ',')
-	dst = op.appendBody(dst, s.req.read(), without.tree(), n, func(name string) bool { return gone("form", name) })
+	dst = op.appendBody(dst, s.req.read(), without, n)
 	return append(dst, ']')
 }
 
@@ -179,7 +179,8 @@ func (op *Operation) comparesJSON(c *content) bool {
 }
 
 // appendBody appends the body by what it is.
-func (op *Operation) appendBody(dst []byte, c *content, m *mask, n *collations, gone func(string) bool) []byte {
+func (op *Operation) appendBody(dst []byte, c *content, without *placed, n *collations) []byte {
+	m := without.tree()
 	switch {
 	case len(c.bytes) == 0:
 		return append(dst, "[]"...)
@@ -189,7 +190,7 @@ func (op *Operation) appendBody(dst []byte, c *content, m *mask, n *collations, 
 	case op.comparesJSON(c):
 		return append(appendCanonical(append(dst, `["json",`...), c.json, m), ']')
 	case c.form != nil && c.form.problem == nil:
-		return append(appendPairs(append(dst, `["form",`...), c.form, "form", n, gone), ']')
+		return append(appendPairs(append(dst, `["form",`...), without.texted("form", c.form), "form", n, func(name string) bool { return without.has("form", name) }), ']')
 	case n != nil && n.body != 0 && utf8.Valid(c.bytes):
 		return append(appendString(append(dst, `["text",`...), n.body.text(string(c.judged()))), ']')
 	}

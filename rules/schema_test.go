@@ -108,7 +108,8 @@ var formatKeys = []struct {
 	{
 		"marker",
 		func(line string) string { return withOperation("marker: {" + line + "}") },
-		[]string{"json: a.b", "form: \"m[k]\"", "append: json.a, text: \"{mutation.marker}\"", "json: m, max_length: 65536", "form: m, max_length: 64KiB"},
+		[]string{"json: a.b", "form: \"m[k]\"", "append: json.a, text: \"{mutation.marker}\"", "json: m, max_length: 65536", "form: m, max_length: 64KiB",
+			"query: q", "append: form.a, text: \"{mutation.marker}\"", "json: a, value: {b: {cel: mutation.marker}}", "append: json.a, value: {cel: mutation.marker}, max_length: 100"},
 		nil,
 	},
 	{

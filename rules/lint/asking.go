@@ -73,8 +73,9 @@ func (l *linter) read(f rules.Facts, p rules.ProbeFacts) {
 	if p.AbsenceIsProof && p.Listing && !p.Paged {
 		l.warn("pages", p.At, "absence_is_proof without pages takes one page for the whole listing", "add pages:, unless the API gives everything at once")
 	}
-	if p.Tie == rules.TieMarker && f.Marker != "" && p.Ours != nil && !strings.Contains(p.Ours.Source(), f.Marker) {
-		l.warn("tie", p.Ours.At(), "ours does not look at "+quoted(f.Marker)+", where the marker is written",
+	if p.Tie == rules.TieMarker && len(f.Markers) > 0 && p.Ours != nil &&
+		!slices.ContainsFunc(f.Markers, func(name string) bool { return strings.Contains(p.Ours.Source(), name) }) {
+		l.warn("tie", p.Ours.At(), "ours does not look at "+quoted(f.Markers[0])+", where the marker is written",
 			"compare what the API calls that place with mutation.marker; if the API gives it another name, a case for a hit shows that it is found")
 	}
 	// Many APIs say with 200 that they had too many requests or know no such token.
