@@ -28,6 +28,8 @@ func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
 	switch {
 	case t.mutation.Committed:
 		return t.pass("it is known to have happened, so that nothing is sent again")
+	case t.mutation.ResendTries > 0 && t.undo == nil && !t.operation.NativeKey.Repeats():
+		return t.pass("the API doesn't repeat its first answer, so that it is sent again only once")
 	case len(t.missing) > 0:
 		return t.pass("no credential is configured in place of %s", strings.Join(t.missing, ", "))
 	}
@@ -152,7 +154,11 @@ func (t *try) judge(answer *rules.Response) verdict.Opinion {
 	if t.undo != nil {
 		return t.undo.Judge(t.env(), answer)
 	}
-	return t.operation.Judge(t.request, t.mutation.Account, t.known(), answer)
+	opinion := t.operation.Judge(t.request, t.mutation.Account, t.known(), answer)
+	if t.strategy.Kind == rules.StrategyResend {
+		opinion = t.operation.NativeKey.Resent(opinion, answer.Status)
+	}
+	return opinion
 }
 
 func (r *Reconciler) stamp() clock.Stamp { return clock.Take(r.clock) }

@@ -236,7 +236,7 @@ var (
 	}
 	levelNativeKey = level{
 		Name:  "native_key",
-		Known: []string{"header", "json", "form", "query", "format", "max_length", "window", "when_present"},
+		Known: []string{"header", "json", "form", "query", "format", "charset", "min_length", "max_length", "window", "replays", "mismatch", "when_present"},
 		Later: []string{"graphql", "aws"},
 	}
 	levelMarker   = level{Name: "marker", Known: []string{"json", "form", "query", "append", "text", "value", "max_length"}}

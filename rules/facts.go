@@ -89,6 +89,8 @@ type Facts struct {
 	Headers []string
 	// Outcome are the conditions of the outcome list, in order.
 	Outcome []*Expr
+	// Ignores says that payload.ignore names a place.
+	Ignores bool
 	// KeyAt is the place of the native key, "" for none.
 	KeyAt string
 	// Markers are the innermost names of the places where the marker is written; none for what it is appended to.
@@ -135,7 +137,7 @@ type ProbeFacts struct {
 
 // Facts are the facts of an operation, or of an undo.
 func (op *Operation) Facts() Facts {
-	f := Facts{At: op.at, Headers: op.headers}
+	f := Facts{At: op.at, Headers: op.headers, Ignores: op.ignores}
 	for _, m := range op.matches {
 		one := MatchFacts{At: m.at, Methods: m.methods, When: m.when}
 		if m.path != nil {

@@ -125,46 +125,6 @@ func (d *decoder) earlierNames(c *Connector) {
 	}
 }
 
-// minKeyLength is the shortest native key that is still unlikely to collide.
-const minKeyLength = 20
-
-// nativeKey reads the API's own idempotency key.
-func (d *decoder) nativeKey(v value, op *Operation) {
-	if !v.Given() {
-		return
-	}
-	m, ok := d.Map(v, levelNativeKey)
-	k := &NativeKey{Format: word(d, m.At("format"), "uuid", "uuid", "uuid4", "hex", "token"), where: v.Place()}
-	var at value
-	for _, in := range []string{"header", "json", "form", "query"} {
-		switch {
-		case !m.Has(in):
-		case at.Given():
-			d.Fail("value", m.At(in), "the key is already in "+k.In, "name one place")
-		default:
-			at, k.In = m.At(in), in
-		}
-	}
-	if ok && !at.Given() {
-		d.Fail("missing", v, "native_key names no place", "add header: Idempotency-Key, or json:, form: or query: with a name")
-	}
-	k.MaxLength = d.number(m.At("max_length"), minKeyLength, 1<<16)
-	if strings.HasPrefix(k.Format, "uuid") && k.MaxLength > 0 && k.MaxLength < 36 {
-		d.Fail("value", m.At("max_length"), "a UUID has 36 characters", "write format: hex or token, which may be cut")
-	}
-	k.Window = d.duration(m.At("window"))
-	k.WhenPresent = word(d, m.At("when_present"), PresentReplace, PresentReplace, PresentKeepFirst, PresentRefuse)
-	if k.at, ok = d.writable(at, k.In); !ok {
-		return
-	}
-	k.Name = at.Value
-	if k.In == "header" {
-		k.Name = k.at.source
-	}
-	op.NativeKey = k
-	op.ignored.add(k.at)
-}
-
 // where names the place as an expression does.
 func (p place) where() string {
 	if p.root == "json" {
@@ -270,6 +230,7 @@ func (d *decoder) payload(v value, op *Operation) {
 	for _, item := range d.OneOrMore(m.At("ignore")) {
 		if p, ok := d.place(item, "json", "form", "query", "path", "host"); ok {
 			op.ignored.add(p)
+			op.ignores = true
 		}
 	}
 	for _, item := range d.OneOrMore(m.At("minor")) {

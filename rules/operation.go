@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 	"unicode/utf8"
+
+	"keep-proxy/internal/verdict"
 )
 
 // Effect is what an operation does to the world.
@@ -90,6 +92,36 @@ const (
 	PresentRefuse WhenPresent = "refuse"
 )
 
+// Replays is what the API answers to a repeat within the window.
+type Replays string
+
+// What a repeat is answered with.
+const (
+	// ReplaysAll is the first answer, an error too.
+	ReplaysAll Replays = "all"
+	// ReplaysSuccess is the first answer if that was a success; what failed is tried again.
+	ReplaysSuccess Replays = "success"
+	// ReplaysNone is an answer of its own, without what the first one said.
+	ReplaysNone Replays = "none"
+	// ReplaysConflict is 409.
+	ReplaysConflict Replays = "conflict"
+)
+
+// Mismatch is what another payload under a key of before leads to.
+type Mismatch string
+
+// What another payload leads to.
+const (
+	// MismatchError is an error; nothing is done.
+	MismatchError Mismatch = "error"
+	// MismatchCached is the answer to the first payload; nothing is done.
+	MismatchCached Mismatch = "cached"
+	// MismatchExecuted is that it takes effect as well.
+	MismatchExecuted Mismatch = "executed"
+	// MismatchSeparate is that it takes effect as well, since the payload is part of the key.
+	MismatchSeparate Mismatch = "separate"
+)
+
 // NativeKey is the API's own idempotency key.
 type NativeKey struct {
 	// In is header, json, form or query; Name the header's name or the place.
@@ -103,6 +135,9 @@ type NativeKey struct {
 	Window time.Duration
 	// WhenPresent is about a key that the script sent.
 	WhenPresent WhenPresent
+	// Replays and Mismatch are empty where the rule doesn't say.
+	Replays  Replays
+	Mismatch Mismatch
 
 	at    place
 	where Where
@@ -110,6 +145,21 @@ type NativeKey struct {
 
 // Where is where the rule says it.
 func (k *NativeKey) Where() Where { return k.where }
+
+// Repeats reports whether the answer to a resend can be the mutation's own. It can where the rule doesn't say.
+func (k *NativeKey) Repeats() bool {
+	return k == nil || k.Replays != ReplaysNone && k.Replays != ReplaysConflict
+}
+
+// Resent is the rule's opinion of an answer to a resend. Where the API doesn't repeat its first answer, no success is
+// the mutation's result: a probe must find that.
+func (k *NativeKey) Resent(o verdict.Opinion, status int) verdict.Opinion {
+	success := o.Kind == verdict.OpinionApplied || o.Kind == verdict.OpinionNone && status >= 200 && status <= 299
+	if success && !k.Repeats() {
+		return verdict.Opinion{Kind: verdict.OpinionUncertain, Reason: "the API doesn't repeat its first answer (replays: " + string(k.Replays) + ")"}
+	}
+	return o
+}
 
 // usable is how old a generation may be at the end of a resend: nine tenths of
 // the window.
@@ -190,6 +240,8 @@ type Operation struct {
 	// insignificant is ignored and minor.
 	insignificant *placed
 	hasMinor      bool
+	// ignores says that payload.ignore names a place.
+	ignores bool
 	// normal is nil where values are compared as they are.
 	collations *collations
 	// compare is nil where places alone decide.

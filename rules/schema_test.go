@@ -100,7 +100,8 @@ var formatKeys = []struct {
 			return withOperation("native_key: {header: k, " + line + "}")
 		},
 		[]string{
-			"header: k", "json: a.k", "form: k", "query: k", "format: uuid", "format: uuid4", "format: hex", "format: token", "max_length: 64", "window: 24h",
+			"header: k", "json: a.k", "form: k", "query: k", "format: uuid", "format: uuid4", "format: hex", "format: token", "max_length: 64", "charset: a-zA-Z0-9_-", "min_length: 16", "replays: all", "replays: success", "replays: none", "replays: conflict",
+			"mismatch: error", "mismatch: cached", "mismatch: executed", "mismatch: separate", "window: 24h",
 			"when_present: replace", "when_present: keep_first", "when_present: refuse",
 		},
 		[]string{"graphql: input.id", "aws: Token"},

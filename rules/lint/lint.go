@@ -111,6 +111,7 @@ func (l *linter) operation(op *rules.Operation) {
 		l.identity(op, f)
 		l.credentials(op, f)
 		l.natural(op, f)
+		l.nativeKey(op, f)
 		l.asking(op)
 		l.watch(op)
 		l.noResult(op, f)
