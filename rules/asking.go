@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Probe finds out by reads whether a mutation happened.
@@ -19,19 +20,21 @@ type Probe struct {
 	// index is where a step stands among the steps.
 	index int
 	// steps are read one after the other; the rest of a probe with steps is empty.
-	steps          []*Probe
-	method         string
-	path           *text
-	query          *template
-	header         *template
-	json           *template
-	expect         *expr
-	observe        []observeRule
-	candidates     *expr
-	ours           *expr
-	tie            Tie
-	id             *expr
-	created        *expr
+	steps      []*Probe
+	method     string
+	path       *text
+	query      *template
+	header     *template
+	json       *template
+	expect     *expr
+	observe    []observeRule
+	candidates *expr
+	ours       *expr
+	tie        Tie
+	id         *expr
+	created    *expr
+	// resolution is how fine created is; 0 for as fine as it is written.
+	resolution     time.Duration
 	pages          *pages
 	result         *resultTemplate
 	absenceIsProof bool

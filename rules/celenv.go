@@ -102,6 +102,7 @@ func makeEnvs() (map[position]*cel.Env, error) {
 // celFunctions are the helpers of connector-format §2.
 func celFunctions(response *cel.Type) []cel.EnvOption {
 	return []cel.EnvOption{
+		unary("rfc2822", cel.TimestampType, cel.StringType, rfc2822),
 		unary("addresses", cel.ListType(cel.StringType), cel.DynType, addresses),
 		unary("last", cel.DynType, cel.DynType, lastOf),
 		unary("sha256", cel.StringType, cel.DynType, func(v ref.Val) ref.Val {

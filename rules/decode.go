@@ -248,7 +248,7 @@ var (
 		Name: "probe",
 		Known: []string{
 			"get", "post", "header", "query", "json", "result", "absence_is_proof", "expect", "observe",
-			"candidates", "ours", "tie", "id", "created", "pages", "steps",
+			"candidates", "ours", "tie", "id", "created", "resolution", "pages", "steps",
 		},
 	}
 	levelStep = level{

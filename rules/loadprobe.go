@@ -20,6 +20,9 @@ const (
 	maxSteps = 10
 )
 
+// maxResolution is the coarsest that times of creation may be.
+const maxResolution = 24 * time.Hour
+
 // probe reads a probe; nil when it has no request.
 func (d *decoder) probe(v value, op *Operation) *Probe {
 	m, ok := d.Map(v, levelProbe)
@@ -130,7 +133,7 @@ func (d *decoder) observe(m fields, p *Probe, later []string) {
 	if !m.Has("expect") {
 		d.onlyExpected(m.At("expect"), p)
 	}
-	for _, name := range []string{"ours", "created", "pages", "tie"} {
+	for _, name := range []string{"ours", "created", "resolution", "pages", "tie"} {
 		if m.Has(name) {
 			d.Fail("no-effect", m.At(name), name+" says nothing with observe", "leave it out, or write candidates")
 		}
@@ -183,6 +186,10 @@ func (d *decoder) candidates(m fields, p *Probe) {
 	}
 	p.created = d.expr(m.At("created"), inFound)
 	d.answered(p.created, "found")
+	p.resolution = d.atMost(m.At("resolution"), maxResolution, "is longer than a day", "write at most 24h, or another created")
+	if m.Has("resolution") && !m.Has("created") {
+		d.Fail("no-effect", m.At("resolution"), "resolution is that of created, which isn't there", "add created:, or leave it out")
+	}
 	if !m.Has("created") && p.tie.Weak() && !d.pinned {
 		d.Fail("missing", m.At("created"), "tie: "+string(p.tie)+" needs created: an older object is not this mutation's",
 			"add created: timestamp(found.created_at), or another tie")

@@ -270,7 +270,8 @@ func (a *Asking) listing(o *Observation, claimedByOther func(string) bool, clock
 
 // sinceClaim leaves the objects that are young enough to be of the mutation, or says why that can't be told.
 func (a *Asking) sinceClaim(found []object, clocks Clocks) (left []object, unsure string) {
-	margin := clocks.Off.Abs() + createdMargin
+	fine := a.probe.resolution
+	margin := clocks.Off.Abs() + createdMargin + fine
 	claimed := a.env.Mutation.ClaimedAt
 	// By a clock that is ahead, what was there before the claim looks younger.
 	ahead := max(0, clocks.Ahead)
@@ -278,11 +279,15 @@ func (a *Asking) sinceClaim(found []object, clocks Clocks) (left []object, unsur
 	if sent := a.env.Mutation.SentAt.Add(ahead); sent.After(since) {
 		since = sent
 	}
+	// What was made in the same unit of the API's times may be older or younger.
+	if fine > 0 {
+		since = since.Truncate(fine).Add(fine)
+	}
 	for _, one := range found {
 		switch {
 		case !one.created.Before(since) || one.created.Before(claimed.Add(-margin)):
 			continue
-		case one.created.Before(claimed.Add(ahead)):
+		case one.created.Before(claimed.Add(ahead + fine)):
 			return nil, fmt.Sprintf("the object %s was created within %v of the claim, so it can't be told whose it is; "+
 				"a created in fractions of a second, or a marker, tells", printable(one.id), margin)
 		default:

@@ -146,7 +146,7 @@ var formatKeys = []struct {
 		},
 		[]string{
 			"get: /a, observe: [{when: 'true', is: applied}], result: {status: 201, header: {a: b}, json: {}}", "post: /a, json: {a: 1}, observe: [{when: 'true', is: retry}]",
-			"header: {x: y}", "query: {a: b}", "absence_is_proof: true", "expect: response.status == 200", "created: found.at",
+			"header: {x: y}", "query: {a: b}", "absence_is_proof: true", "expect: response.status == 200", "created: found.at", "resolution: 1s",
 			"pages: {next: link, max: 3}", "pages: {more: 'true', set: {a: b}, max: 3}",
 			"steps: [{name: a, get: /a, observe: [{when: 'true', step: b}]}, {name: b, get: /b, observe: [{when: 'true', is: absent}]}]",
 		},
