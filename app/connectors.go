@@ -208,11 +208,27 @@ func RuleSettings(c config.Connectors) []rules.Settings {
 		for operation, o := range s.Overrides {
 			overrides[operation] = ruleOverride(o)
 		}
-		one := rules.Settings{Connector: s.Connector, Hosts: s.Hosts, Overrides: overrides}
+		one := rules.Settings{Connector: s.Connector, Hosts: s.Hosts, Parameters: map[string]rules.Given{}, Overrides: overrides}
+		for name, p := range s.Parameters {
+			one.Parameters[name] = rules.Given(p)
+		}
 		if s.Credentials != nil {
 			one.CredentialHeader = s.Credentials.Header
 		}
 		out = append(out, one)
+	}
+	return out
+}
+
+// ParameterSettings are the settings of parameters alone, for the connectors of these files.
+func ParameterSettings(c config.Connectors, files []rules.File) (out []rules.Settings) {
+	for _, s := range RuleSettings(c) {
+		if slices.ContainsFunc(files, func(f rules.File) bool {
+			found := connectorLine.FindSubmatch(f.Data)
+			return found != nil && string(found[1]) == s.Connector
+		}) {
+			out = append(out, rules.Settings{Connector: s.Connector, Parameters: s.Parameters})
+		}
 	}
 	return out
 }

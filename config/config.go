@@ -298,6 +298,8 @@ type ConnectorSettings struct {
 	Connector string `key:"connector"`
 	// Hosts, when not empty, replaces the connector's own hosts.
 	Hosts []string `key:"hosts" read:"connector_host"`
+	// Parameters are values of the connector's own parameters, by name.
+	Parameters map[string]Parameter `key:"parameters"`
 	// Credentials are added by the proxy. Nil: none.
 	Credentials *Credentials `key:"credentials"`
 	// Overrides maps an operation's name to changed policies.

@@ -150,6 +150,14 @@ func (d *decoder) value(v strictyaml.Value, into reflect.Value, tag reflect.Stru
 		}
 		return d.scalar(v, into, tag)
 	}
+	if p, ok := reflect.TypeAssert[*Parameter](into.Addr()); ok {
+		p.List = v.Kind == yaml.SequenceNode
+		for _, item := range d.OneOrMore(v) {
+			s, one := d.Scalar(item)
+			p.Texts, ok = append(p.Texts, s), ok && one
+		}
+		return ok
+	}
 	switch kind := into.Kind(); {
 	case readers[into.Type()] != nil:
 		return d.scalar(v, into, tag)

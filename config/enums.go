@@ -98,6 +98,13 @@ const (
 	TokenHost     TokenRole = "host"     // opens and ends runs, and reads what became of them
 )
 
+// Parameter is the value of a connector's parameter as it is written: one text, or a list of them. The connector says
+// what it must be.
+type Parameter struct {
+	List  bool
+	Texts []string
+}
+
 // Bundled selects bundled connectors: all, none (the zero value), or those
 // named.
 type Bundled struct {

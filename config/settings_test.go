@@ -26,6 +26,7 @@ connectors:
         charge.create: {}
     - connector: webhook
       hosts: [hooks.example]
+      parameters: {field: customfield_10010, number: 007, none: "", on: true, tools: [a, 5]}
 `
 
 func TestSettingsAreReadWhole(t *testing.T) {
@@ -54,7 +55,10 @@ func TestSettingsAreReadWhole(t *testing.T) {
 				"charge.create": {},
 			},
 		},
-		{Connector: "webhook", Hosts: []string{"hooks.example"}},
+		{Connector: "webhook", Hosts: []string{"hooks.example"}, Parameters: map[string]Parameter{
+			"field": {Texts: []string{"customfield_10010"}}, "number": {Texts: []string{"007"}}, "none": {Texts: []string{""}},
+			"on": {Texts: []string{"true"}}, "tools": {List: true, Texts: []string{"a", "5"}},
+		}},
 	}
 	if !reflect.DeepEqual(got.Connectors.Settings, want) {
 		t.Errorf("settings = %+v\nwant %+v", got.Connectors.Settings, want)
@@ -112,6 +116,12 @@ func TestProblemsOfSettings(t *testing.T) {
 		}},
 		{"an override of a later version", "[{connector: a, overrides: {o: {on_absent: redispatch, max_dispatches: 3, drift: warn}}}]", []string{
 			"keep.yaml:1:98: connectors.settings[0].overrides.o.drift: is not built yet; leave it out; this version refuses it rather than ignore it",
+		}},
+		{"a parameter without a value", "[{connector: a, parameters: {p: }}]", []string{
+			"keep.yaml:1:56: connectors.settings[0].parameters.p: must be one value, and there is none; write it, or leave the key out",
+		}},
+		{"a parameter that is a map", "[{connector: a, parameters: {p: {x: y}}}]", []string{
+			"keep.yaml:1:56: connectors.settings[0].parameters.p: must be one value; write one value on the line; quote it if it holds [ or { or \": \"",
 		}},
 		{"an operation twice", "[{connector: a, overrides: {o: {}, o: {}}}]", []string{
 			"keep.yaml:1:59: connectors.settings[0].overrides.o: is already on line 1; keep one of them",

@@ -24,7 +24,10 @@ type caseRun struct {
 }
 
 // run runs the case against its own connector and says what differs.
-func (c *testCase) run(connector *Connector) []mistake {
+func (c *testCase) run(connector *Connector, findings Findings) []mistake {
+	if connector == nil {
+		return []mistake{{"its parameters: " + findings[0].Problem, findings[0].Fix}}
+	}
 	r := &caseRun{testCase: c}
 	r.play(connector)
 	if len(r.problems) == 0 {

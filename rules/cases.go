@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -34,6 +35,8 @@ type testCase struct {
 	name    string
 	at      Where
 	request Raw
+	// parameters are set for the case alone.
+	parameters map[string]Given
 	// send are answers to the preparing steps of a sending in steps; undo is the object
 	// that is taken back.
 	send []*Response
@@ -68,6 +71,7 @@ func (d *decoder) cases(v value) (out []*testCase) {
 			continue
 		}
 		c := &testCase{at: item.Place(), name: item.Key, request: d.caseRequest(d.need(m, "request"))}
+		c.parameters = d.givens(m.At("parameters"))
 		if name, ok := d.text(d.need(m, "name")); ok {
 			c.name = name
 		}
@@ -206,7 +210,7 @@ func (s *Set) RunCases() Findings {
 	var out Findings
 	for _, c := range s.connectors {
 		for _, one := range c.cases {
-			for _, problem := range one.run(c) {
+			for _, problem := range one.run(c.forCase(maps.Clone(one.parameters))) {
 				out = append(out, Finding{
 					Severity: SeverityError, Code: "case", File: c.File, Line: one.at.Line, Column: one.at.Column,
 					Key: one.at.Key, Value: printable(one.name), Problem: problem.problem, Fix: problem.fix,

@@ -45,6 +45,8 @@ type Connector struct {
 	HasAccount bool
 	// AccountRead is how that is asked of the API; nil where requests say it, or nothing.
 	AccountRead *AccountRead
+	// Parameters are in the file's order.
+	Parameters []Parameter
 	// Rate bounds dispatches, resends and probes together; the zero value bounds nothing.
 	Rate Rate
 	// Operations are in the order in which they are tried.
@@ -63,6 +65,9 @@ type Connector struct {
 	// credentialField is the header field of the configured credential; empty for none.
 	credentialField string
 	cases           []*testCase
+	// values are those of the parameters. with loads the connector again with others set; nil for a stored version.
+	values parameterValues
+	with   func(set map[string]Given) (*Connector, Findings)
 }
 
 // Rate is at most Requests per Per.

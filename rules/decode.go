@@ -23,6 +23,8 @@ type decoder struct {
 	findings Findings
 	// undoing says that what is read may name the object that is taken back. A pinned file is a stored version.
 	undoing, pinned bool
+	// params are the values of the file's parameters.
+	params parameterValues
 }
 
 func newDecoder(file string, pinned bool) *decoder {
@@ -194,10 +196,11 @@ var (
 		Name: "the connector",
 		Known: []string{
 			"apiVersion", "connector", "was", "version", "title", "hosts", "host_group", "reads", "account",
-			"block_scope", "trust_refused", "rate", "operations", "cases", "accept", "evidence",
+			"parameters", "block_scope", "trust_refused", "rate", "operations", "cases", "accept", "evidence",
 		},
 		Later: []string{"aws"},
 	}
+	levelParameter = level{Name: "a parameter", Known: []string{"type", "default", "description"}}
 	levelRate      = level{Name: "rate", Known: []string{"requests", "per"}}
 	levelAccount   = level{Name: "account", Known: []string{"get", "value", "cache"}}
 	levelOperation = level{
@@ -261,7 +264,7 @@ var (
 	levelResult     = level{Name: "result", Known: []string{"status", "header", "json"}, Later: []string{"graphql"}}
 	levelEvidence   = level{Name: "evidence", Known: []string{"claim", "url", "quote", "date", "status"}}
 	levelBounds     = level{Name: "bounds", Known: []string{"commit", "lag", "source"}}
-	levelCase       = level{Name: "a case", Known: []string{"name", "request", "send", "undo", "response", "probe", "expect"}}
+	levelCase       = level{Name: "a case", Known: []string{"name", "parameters", "request", "send", "undo", "response", "probe", "expect"}}
 	levelCaseAsk    = level{Name: "request", Known: []string{"method", "url", "headers", "body"}}
 	levelCaseAnswer = level{Name: "an answer", Known: []string{"status", "headers", "body"}}
 	levelExpect     = level{

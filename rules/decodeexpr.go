@@ -21,10 +21,10 @@ func (d *decoder) expr(v value, at position) *expr {
 	if !ok {
 		return nil
 	}
-	e, err := compileExpr(s, d.position(at))
+	e, err := compileExpr(s, d.position(at), d.params)
 	if err != nil {
 		if meant := mended(s); meant != s {
-			if _, other := compileExpr(meant, d.position(at)); other == nil {
+			if _, other := compileExpr(meant, d.position(at), d.params); other == nil {
 				d.Fail("expression", v, "does not compile: it is written like a text", "no braces here: write "+yamlPlain(meant))
 				return nil
 			}
@@ -75,6 +75,10 @@ func (d *decoder) position(at position) position {
 
 // compileProblem records why an expression or a text does not compile.
 func (d *decoder) compileProblem(v value, err error) {
+	if of, is := errors.AsType[*parameterError](err); is {
+		d.Fail("parameter", v, of.problem, of.fix)
+		return
+	}
 	if _, later := errors.AsType[errNotYet](err); later {
 		d.Fail("not-yet", v, err.Error(), "leave it out; this version refuses it rather than ignore it")
 		return
@@ -108,7 +112,7 @@ func (d *decoder) textWith(v value, at position) *text {
 	if !ok {
 		return nil
 	}
-	t, err := compileText(s, d.position(at))
+	t, err := compileText(s, d.position(at), d.params)
 	if err != nil {
 		d.compileProblem(v, err)
 		return nil
@@ -152,6 +156,9 @@ func (d *decoder) place(v value, roots ...string) (place, bool) {
 	p, err := parsePlace(s)
 	if err != nil {
 		d.Fail("place", v, err.Error(), "write a place such as json.items[*].id, form['a[b]'] or query.page")
+		return place{}, false
+	}
+	if p, ok = d.insertedPlace(v, p); !ok {
 		return place{}, false
 	}
 	for _, root := range roots {
@@ -201,6 +208,10 @@ func (d *decoder) writable(v value, root string) (place, bool) {
 		return place{}, false
 	}
 	if root != "json" {
+		s, empty := d.inserted(v, s)
+		if empty {
+			return place{}, false
+		}
 		return place{source: s, root: root, steps: []placeStep{{name: s}}}, true
 	}
 	source := "json." + s
@@ -218,7 +229,7 @@ func (d *decoder) writable(v value, root string) (place, bool) {
 			return place{}, false
 		}
 	}
-	return p, true
+	return d.insertedPlace(v, p)
 }
 
 // plainPlace is an example of a place without its root.

@@ -36,7 +36,7 @@ func between(t *testing.T, part string) string {
 // levels are all levels of the format.
 func levels() []level {
 	return []level{
-		levelConnector, levelRate, levelAccount, levelOperation, levelMatch, levelPayload, levelNativeKey, levelMarker,
+		levelConnector, levelParameter, levelRate, levelAccount, levelOperation, levelMatch, levelPayload, levelNativeKey, levelMarker,
 		levelOutcome, levelSend, levelStrategy, levelResend, levelExec, levelProbe, levelStep, levelObserve, levelPages, levelWatch, levelResult, levelBounds, levelEvidence, levelCompensate,
 		levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
 	}
@@ -150,7 +150,7 @@ func TestTheGuideListsEveryVariableAndNoOther(t *testing.T) {
 		case "object":
 			at = inUndo
 		}
-		if _, err := compileExpr(argument.Replace(name), at); err != nil {
+		if _, err := compileExpr(argument.Replace(name), at, parameterValues{"NAME": stringValue("")}); err != nil {
 			t.Errorf("the guide's %s does not compile: %v", name, err)
 		}
 		root, _, _ := strings.Cut(name, ".")

@@ -14,14 +14,17 @@ func (s *Set) Evaluate(source string, req *Request, resp *Response) (string, err
 	if resp != nil {
 		at = inAnswer
 	}
-	e, err := compileExpr(source, at)
-	if err != nil {
-		return "", err
-	}
 	known := caseMutation()
 	values := &scope{req: req, path: map[string]string{}, host: map[string]string{}}
+	var params parameterValues
 	if m := s.Match(req); m.Operation != nil {
-		values = m.Operation.bind(req)
+		values, params = m.Operation.bind(req), m.Connector.values
+	} else if m.Connector != nil {
+		params = m.Connector.values
+	}
+	e, err := compileExpr(source, at, params)
+	if err != nil {
+		return "", err
 	}
 	values.mutation, values.resp = &known, newAnswer(resp)
 	if wait, _, _ := e.prog.Eval(values); wait != nil && wait.Type() == types.DurationType {

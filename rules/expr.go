@@ -65,7 +65,7 @@ var laterVariables = []string{"multipart", "mail", "graphql", "jsonrpc", "aws"}
 var compiling sync.Mutex
 
 // compileExpr compiles source for a position.
-func compileExpr(source string, at position) (*expr, error) {
+func compileExpr(source string, at position, params ...parameterValues) (*expr, error) {
 	envs, err := celEnvs()
 	if err != nil {
 		return nil, err
@@ -76,6 +76,11 @@ func compileExpr(source string, at position) (*expr, error) {
 	parsed, issues := env.Parse(source)
 	if issues.Err() != nil {
 		return nil, celProblem(issues)
+	}
+	if strings.Contains(source, "param") {
+		if err := append(params, nil)[0].fill(parsed.NativeRep()); err != nil {
+			return nil, err
+		}
 	}
 	e := &expr{source: source, tree: parsed.NativeRep(), refs: refsOf(parsed.NativeRep().Expr(), nil)}
 	if name, later := e.readsLater(); later {

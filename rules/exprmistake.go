@@ -237,7 +237,9 @@ func (d *decoder) literalText(v value, at position) {
 		return
 	}
 	fail := d.Fail
-	if !misplacedExpr.MatchString(v.Value) && (!d.undoing || !misplacedObject.MatchString(v.Value)) {
+	if insertedParameter.MatchString(v.Value) {
+		fail = d.mistaken
+	} else if !misplacedExpr.MatchString(v.Value) && (!d.undoing || !misplacedObject.MatchString(v.Value)) {
 		if !misplacedName.MatchString(v.Value) {
 			return
 		}

@@ -47,9 +47,11 @@ func SetOf(c *Connector) *Set { return newSet([]*Connector{c}) }
 
 // loading is the state of one load.
 type loading struct {
-	defaults   Defaults
-	settings   []Settings
-	pinned     bool
+	defaults Defaults
+	settings []Settings
+	pinned   bool
+	// set are the values of parameters that hold whatever the settings say; nil for those of the settings.
+	set        map[string]Given
 	findings   Findings
 	connectors []*Connector
 	// at is where each connector's hosts stand.
@@ -60,7 +62,11 @@ type loading struct {
 func (l *loading) file(f File) {
 	d := newDecoder(f.Name, l.pinned)
 	defer func() { l.findings = append(l.findings, d.findings...) }()
-	root, ok := d.Document(f.Data)
+	data := f.Data
+	if l.pinned {
+		data, l.set = d.unsettled(data)
+	}
+	root, ok := d.Document(data)
 	switch {
 	case !ok:
 		return
@@ -72,8 +78,16 @@ func (l *loading) file(f File) {
 	if c == nil {
 		return
 	}
-	sum := sha256.Sum256(f.Data)
-	c.Hash, c.Content, c.File = hex.EncodeToString(sum[:]), slices.Clone(f.Data), f.Name
+	c.Content = slices.Concat(data, []byte(c.settled()))
+	sum := sha256.Sum256(c.Content)
+	c.Hash, c.File = hex.EncodeToString(sum[:]), f.Name
+	c.with = func(set map[string]Given) (*Connector, Findings) {
+		other := &loading{defaults: l.defaults, settings: l.settings, set: set, at: map[*Connector]Where{}}
+		if other.file(f); len(other.findings) > 0 {
+			return nil, other.findings
+		}
+		return other.connectors[0], nil
+	}
 	l.connectors = append(l.connectors, c)
 }
 
@@ -188,6 +202,8 @@ type Settings struct {
 	// CredentialHeader is the header field of the configured credential; empty for none.
 	// What a script sends in it is a credential too.
 	CredentialHeader string
+	// Parameters are by name; an unknown name is an error.
+	Parameters map[string]Given
 	// Overrides are by operation name; an unknown name is an error.
 	Overrides map[string]Override
 }

@@ -47,6 +47,7 @@ func (d *decoder) connector(v value, l *loading) *Connector {
 	if s := l.settingsFor(c.Name); s != nil {
 		c.credentialField = s.CredentialHeader
 	}
+	d.parameters(m.At("parameters"), c, l)
 	d.hosts(m, c, l)
 	d.reads(m.At("reads"), c)
 	d.accountOf(m.At("account"), c)
@@ -175,6 +176,11 @@ func (d *decoder) pathPattern(v value) *pathPattern {
 	if !ok {
 		return nil
 	}
+	s, empty := d.inserted(v, s)
+	if empty {
+		d.Fail("parameter", v, "a parameter in the path is empty", "set it, or give it a default")
+		return nil
+	}
 	p, err := parsePathPattern(s)
 	if err != nil {
 		d.Fail("path", v, quoted(s)+" is no path pattern: "+err.Error(), "write it like /repos/{owner}/{repo}/contents/{file...}")
@@ -235,7 +241,7 @@ func (d *decoder) accountRead(v value, c *Connector) {
 	m, _ := d.Map(v, levelAccount)
 	a := &AccountRead{Cache: defaultAccountCache}
 	get, from := d.need(m, "get"), d.need(m, "value")
-	if a.path = d.pathText(get, inRequest); len(a.path.exprs()) > 0 {
+	if a.path = d.pathText(get, inRequest); slices.ContainsFunc(a.path.exprs(), func(e *expr) bool { return len(e.refs) > 0 }) {
 		d.Fail("value", get, "an account doesn't depend on the request that it is asked for", "write a path without insertions, such as /v1/me")
 	}
 	if a.value = d.expr(from, inAnswer); a.value != nil {

@@ -30,6 +30,7 @@ var formatKeys = []struct {
 		[]string{
 			"apiVersion: keep/v1", "connector: other", "version: 2", "title: Other", "hosts: [other.test]", "host_group: others", "reads: [/x]",
 			"account: header['x-a']", "account: {get: /me, value: response.json.id, cache: 1h}", "block_scope: item", "trust_refused: true", "rate: {requests: 5, per: 1s}", "operations: []",
+			"parameters: {p: {type: list, default: [a], description: d}, q: {default: '', type: text}, r: {type: number, default: 5}, s: {type: boolean, default: true}}",
 			"evidence: [{claim: it has no key, status: unverified}]",
 			"cases: [{name: c, request: {url: 'https://api.test/'}, expect: {refused: unmatched}}]",
 		},
@@ -167,6 +168,7 @@ var formatKeys = []struct {
 			"expect: {operation: make, identity: {name: n}, subkey: '', account: '', refused: identity}",
 			"response: {status: 200, headers: {a: [b, c]}, body: {a: 1}}, expect: {verdict: failed, class: logic}",
 			"send: [{status: 200}], expect: {kept: {a: b}, asked: [{url: 'https://api.test/things'}], sent: [{method: POST, url: 'https://api.test/things', headers: {a: b}, body: {}}]}",
+			"parameters: {}, expect: {operation: make}",
 			"undo: o1, response: {status: 204}, expect: {verdict: applied}",
 			"probe: [{status: 200}], expect: {observation: applied, result: {status: 201, headers: {a: b}, body: {}}}",
 		},
@@ -204,7 +206,7 @@ func TestEveryKeyOfTheSchemaIsTried(t *testing.T) {
 	t.Parallel()
 	tried := fmt.Sprint(formatKeys)
 	for _, l := range []level{
-		levelConnector, levelRate, levelAccount, levelOperation, levelMatch, levelGraphQL, levelPayload, levelNativeKey, levelMarker, levelOutcome,
+		levelConnector, levelParameter, levelRate, levelAccount, levelOperation, levelMatch, levelGraphQL, levelPayload, levelNativeKey, levelMarker, levelOutcome,
 		levelStrategy, levelSend, levelResend, levelProbe, levelObserve, levelPages, levelResult, levelBounds, levelEvidence, levelCompensate, levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
 	} {
 		for _, key := range slices.Concat(l.Known, l.Later) {

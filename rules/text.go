@@ -28,7 +28,7 @@ const maxShown = 200
 const secretShown = "<secret>"
 
 // compileText compiles the insertions of a text for a position.
-func compileText(source string, at position) (*text, error) {
+func compileText(source string, at position, params ...parameterValues) (*text, error) {
 	pieces, err := splitText(source)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func compileText(source string, at position) (*text, error) {
 			continue
 		}
 		body, rest := strings.CutSuffix(p.text, "...")
-		e, err := compileExpr(body, at)
+		e, err := compileExpr(body, at, params...)
 		if err != nil {
 			return nil, fmt.Errorf("in {%s}: %w", p.text, err)
 		}

@@ -166,7 +166,7 @@ func loadFiles(c config.Config, names []string) (*rules.Set, rules.Findings, err
 		}
 		files = append(files, found...)
 	}
-	set, findings := rules.Load(files, nil, app.RuleDefaults(c))
+	set, findings := rules.Load(files, app.ParameterSettings(c.Connectors, files), app.RuleDefaults(c))
 	if set != nil {
 		findings = lint.Check(set)
 	}
@@ -211,7 +211,18 @@ type connectorView struct {
 	HostGroup  string          `json:"host_group"`
 	Reads      []string        `json:"reads"`
 	Cases      int             `json:"cases"`
+	Parameters []parameterView `json:"parameters,omitempty"`
 	Operations []operationView `json:"operations"`
+}
+
+// parameterView is a parameter as it is shown. Default and value are as YAML has them.
+type parameterView struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	Default     string `json:"default,omitzero"`
+	Value       string `json:"value,omitzero"`
+	Required    bool   `json:"required,omitzero"`
+	Description string `json:"description,omitzero"`
 }
 
 // operationView is an operation as it is shown.
@@ -235,6 +246,9 @@ func viewConnector(c *rules.Connector) connectorView {
 	}
 	if c.ReadsSafe {
 		v.Reads = []string{"safe-methods"}
+	}
+	for _, p := range c.Parameters {
+		v.Parameters = append(v.Parameters, parameterView{p.Name, string(p.Type), p.Default.String(), p.Set.String(), p.Default == nil, p.Description})
 	}
 	for _, op := range c.Operations {
 		v.Operations = append(v.Operations, viewOperation(op))
@@ -329,6 +343,12 @@ func showConnector(p *page, v connectorView) {
 		"cases", strconv.Itoa(v.Cases),
 		"hash", v.Hash,
 	)
+	section(p, "Parameters", "NAME\tTYPE\tDEFAULT\tSET TO\tDESCRIPTION", v.Parameters, func(v parameterView) []string {
+		if v.Required {
+			v.Default = "required"
+		}
+		return []string{v.Name, v.Type, v.Default, clip(v.Value, 40), v.Description}
+	})
 	section(p, "Operations", "NAME\tEFFECT\tRECONCILED BY\tON ABSENT\tSETTLE\tNATIVE KEY", v.Operations, func(op operationView) []string {
 		if len(op.Upgrade) > 0 {
 			op.Effect += ", upgrade to " + strings.Join(op.Upgrade, ", ")
