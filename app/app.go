@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -62,8 +63,17 @@ type Options struct {
 	// It is waited for up to 10 s then. Default: never.
 	Passing func() bool
 
+	// Trial, if not nil, has connectors tried against a fake.
+	Trial *Trial
+
 	// descriptors is highestDescriptors, but in tests.
 	descriptors func() (clients, others int)
+}
+
+// Trial is what differs while connectors are tried against a fake. The fake has no rate that must be kept.
+type Trial struct {
+	// Dial connects to the fake in place of every upstream. Neither egress nor another proxy is asked.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // App is the whole program. Make it with New.
@@ -185,6 +195,9 @@ func (a *App) note(text string) {
 	a.options.Log.Warn().Msg(text)
 }
 
+// Kick has the reconciler look at once for what is due.
+func (a *App) Kick() { a.reconciler.Kick() }
+
 func (a *App) now() ledger.Stamp { return ledger.Stamp(clock.Take(a.clock)) }
 
 // NewID makes unguessable ids of 26 characters, a–z and 2–7 (130 bits).
@@ -269,6 +282,9 @@ func (a *App) openUpstream(context.Context) error {
 	if through != nil {
 		dial, reads, a.dialBlind, a.dialNamed = through.Dial, through.DialRead, through.DialBlind, through.DialNamed
 	}
+	if trial := a.options.Trial; trial != nil {
+		dial, reads, a.dialBlind = trial.Dial, trial.Dial, trial.Dial
+	}
 	c := upstream.Config{
 		Roots: trust.Roots, Named: trust.Named,
 		Dial: dial, HTTP1: &upstream.HTTP1{}, Clock: a.clock, Certificate: clientCertificates(a.config.Proxy.ClientCerts),
@@ -283,6 +299,9 @@ func (a *App) openUpstream(context.Context) error {
 func (a *App) openReconciler(context.Context) error {
 	r := a.config.Reconcile
 	settings := reconcilers.Settings{Inline: orNone(r.Inline), Base: r.Base, Factor: r.Factor, Cap: r.Cap, Jitter: r.Jitter, MaxAge: r.MaxAge}
+	if a.options.Trial != nil {
+		settings.Rate = math.Inf(1)
+	}
 	a.metrics, a.tail = newMetrics(a), newTail()
 	a.credentials = newCredentials(a.config.Connectors, a.rules.Load(), a.clock)
 	made, err := reconcilers.New(reconcilers.Config{

@@ -17,9 +17,9 @@ import (
 	"strings"
 )
 
-// files are the bundled connector files, one per connector, NAME.yaml.
+// files are the bundled connector files, one per connector, NAME.yaml, and the fakes that they are tried against.
 //
-//go:embed *.yaml
+//go:embed *.yaml fakes/*.yaml
 var files embed.FS
 
 // File is one bundled connector file.
@@ -37,6 +37,9 @@ func Files() ([]File, error) {
 	}
 	out := make([]File, 0, len(entries))
 	for _, entry := range entries {
+		if entry.IsDir() {
+			continue
+		}
 		data, err := fs.ReadFile(files, entry.Name())
 		if err != nil {
 			return nil, fmt.Errorf("bundled connectors: %w", err)
@@ -44,4 +47,13 @@ func Files() ([]File, error) {
 		out = append(out, File{Name: strings.TrimSuffix(entry.Name(), path.Ext(entry.Name())), Data: data})
 	}
 	return out, nil
+}
+
+// Fake is the file of the fake of this name, which docs/fakes.md describes.
+func Fake(name string) ([]byte, error) {
+	data, err := files.ReadFile("fakes/" + name + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("there is no fake %q", name)
+	}
+	return data, nil
 }

@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"context"
+	"math"
 	"sync"
 
 	"golang.org/x/time/rate"
@@ -29,12 +30,20 @@ func newLimits(fallback float64) *limits {
 }
 
 // wait blocks until a request to the connector is admitted, or ctx ends.
-func (l *limits) wait(ctx context.Context, c *rules.Connector) error { return l.of(c).Wait(ctx) }
+func (l *limits) wait(ctx context.Context, c *rules.Connector) error {
+	if l.unbounded() {
+		return ctx.Err()
+	}
+	return l.of(c).Wait(ctx)
+}
+
+// unbounded says that no rate has to be kept, not even a connector's.
+func (l *limits) unbounded() bool { return math.IsInf(l.fallback, 1) }
 
 // turn blocks until a dispatch to the connector is admitted, or ctx ends. A rule
 // without a rate bounds no dispatch.
 func (l *limits) turn(ctx context.Context, c *rules.Connector) error {
-	if !c.Rate.Bounds() {
+	if !c.Rate.Bounds() || l.unbounded() {
 		return ctx.Err()
 	}
 	known := l.of(c)

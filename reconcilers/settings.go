@@ -33,7 +33,7 @@ type Settings struct {
 	// retry. Default 10 MiB.
 	MaxAnswer int64
 	// Rate bounds the requests per second to a connector whose rule has no rate.
-	// Default 5.
+	// Default 5; infinite for no bound, whatever rules say.
 	Rate float64
 	// Concurrency is how many records the runner works on at a time, and
 	// PerConnector how many of one connector. Defaults 8 and 4.

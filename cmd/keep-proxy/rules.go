@@ -197,7 +197,7 @@ func showChecked(p *page, c checked) {
 
 // newConnectors makes the commands that read the connectors in force.
 func newConnectors() *cobra.Command {
-	return group("connectors", "List and show connectors", newConnectorsList(), newConnectorsShow())
+	return group("connectors", "List, show and try connectors", newConnectorsList(), newConnectorsShow(), newConnectorsTest())
 }
 
 // connectorView is a connector as it is shown.

@@ -97,6 +97,7 @@ func (x *exchange) head(a *Answer, length int64) {
 	for name, values := range a.Header {
 		h[name] = append([]string(nil), values...)
 	}
+	h.Set("Date", x.s.cfg.Now().UTC().Format(http.TimeFormat))
 	bodiless := a.Status == http.StatusNoContent || a.Status == http.StatusNotModified
 	if length >= 0 && !bodiless {
 		h.Set("Content-Length", strconv.FormatInt(length, 10))

@@ -1,0 +1,229 @@
+package trials
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.yaml.in/yaml/v4"
+
+	"keep-proxy/admin/client"
+	"keep-proxy/app"
+	"keep-proxy/config"
+	"keep-proxy/internal/clock"
+	"keep-proxy/internal/fakes/data"
+	"keep-proxy/internal/fakes/testca"
+	"keep-proxy/rules"
+)
+
+// Options say what is tried. Connector and Fake are required.
+type Options struct {
+	// Connector is the file, Name the name of a bundled connector. One of them is given.
+	Connector []byte
+	Name      string
+	// Fake is the file of the fake.
+	Fake []byte
+	// Version is the program's.
+	Version string
+	// Log gets what the program logs.
+	Log zerolog.Logger
+}
+
+// movedClock is the machine's clock, moved on by hand.
+type movedClock struct {
+	clock.Clock
+	by atomic.Int64
+}
+
+func (c *movedClock) moved() time.Duration { return time.Duration(c.by.Load()) }
+
+func (c *movedClock) Now() time.Time          { return c.Clock.Now().Add(c.moved()) }
+func (c *movedClock) Mono() time.Duration     { return c.Clock.Mono() + c.moved() }
+func (c *movedClock) Boot() time.Duration     { return c.Clock.Boot() + c.moved() }
+func (c *movedClock) advance(d time.Duration) { c.by.Add(int64(max(d, 0))) }
+
+// bench is the program with one connector.
+type bench struct {
+	o         Options
+	dir       string
+	ca        *testca.CA
+	clock     *movedClock
+	app       *app.App
+	api       *client.Client
+	connector *rules.Connector
+	samples   []rules.Sample
+	others    []*rules.Operation
+	hosts     []string
+	// upstream is the address of the fake of now.
+	upstream atomic.Pointer[string]
+	number   int
+}
+
+// Run tries every mutating operation of the connector.
+func Run(ctx context.Context, o Options) (report Report, err error) {
+	b := &bench{o: o, clock: &movedClock{Clock: clock.System()}}
+	defer func() { err = errors.Join(err, b.close()) }() //nolint:contextcheck // What was started ends, also when ctx has ended.
+	if err := b.start(ctx); err != nil {
+		return Report{}, err
+	}
+	fake, err := data.Load(o.Fake)
+	if err != nil {
+		return Report{}, err
+	}
+	report = Report{Connector: b.connector.Name, Fake: fake.Name(), Rows: []Row{}}
+	for _, s := range b.samples {
+		row := Row{Operation: s.Operation.Name, Case: s.Case}
+		for _, one := range all {
+			cell, err := b.try(ctx, one, s)
+			if err != nil {
+				return report, fmt.Errorf("%s, %s: %w", row.Operation, one.name, err)
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		report.Rows = append(report.Rows, row)
+	}
+	for _, op := range b.others {
+		report.Rows = append(report.Rows, Row{Operation: op.Name, Cells: []Cell{}})
+	}
+	return report, nil
+}
+
+// start starts the program.
+func (b *bench) start(ctx context.Context) error {
+	var err error
+	if b.dir, err = os.MkdirTemp("", "keep-proxy-trials-"); err != nil {
+		return err
+	}
+	if b.ca, err = testca.LoadOrCreate(b.dir); err != nil {
+		return err
+	}
+	c, err := b.configuration()
+	if err != nil {
+		return err
+	}
+	if err := b.load(c); err != nil {
+		return err
+	}
+	b.app, err = app.New(ctx, app.Options{
+		Config: c, Log: b.o.Log, Clock: b.clock, Version: b.o.Version, Note: func(string) {}, Trial: &app.Trial{Dial: b.dial},
+	})
+	if err != nil {
+		return err
+	}
+	if err := b.app.Start(ctx); err != nil {
+		b.app = nil
+		return err
+	}
+	token, err := os.ReadFile(c.Admin.TokenFile)
+	if err != nil {
+		return err
+	}
+	b.api, err = client.New(client.Config{URL: b.app.AdminURL(), Token: string(token)})
+	return err
+}
+
+// configuration has the connector alone, with what its fake says that it needs.
+func (b *bench) configuration() (config.Config, error) {
+	fake, err := data.Load(b.o.Fake)
+	if err != nil {
+		return config.Config{}, err
+	}
+	connectors := map[string]any{"bundled": []string{b.o.Name}}
+	name := b.o.Name
+	if b.o.Connector != nil {
+		var named struct {
+			Connector string `yaml:"connector"`
+		}
+		if err := yaml.Load(b.o.Connector, &named); err != nil {
+			return config.Config{}, fmt.Errorf("connector: %w", err)
+		}
+		name = named.Connector
+		dir := filepath.Join(b.dir, "connectors")
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "connector.yaml"), b.o.Connector, 0o600)); err != nil {
+			return config.Config{}, err
+		}
+		connectors = map[string]any{"bundled": []string{}, "dirs": []string{dir}}
+	}
+	if settings := fake.Configure(); settings != nil {
+		settings["connector"] = name
+		connectors["settings"] = []any{settings}
+	}
+	text, err := yaml.Dump(map[string]any{
+		"proxy": map[string]any{
+			"listen": []string{"127.0.0.1:0"}, "upstream_ca": filepath.Join(b.dir, testca.CertFile), "hold": "0s",
+			"timeouts": map[string]any{"total": "30s", "response": "20s"},
+		},
+		"admin":  map[string]any{"listen": "127.0.0.1:0"},
+		"ledger": map[string]any{"dir": filepath.Join(b.dir, "data"), "min_free": "1MiB"},
+		"runs":   map[string]any{"ttl": "8760h"},
+		// What is asked in vain is given up after a day and a half: later than any window of a key that vendors publish.
+		"reconcile":  map[string]any{"base": "1s", "cap": "1h", "jitter": 0, "max_attempts": 8, "max_age": "36h"},
+		"connectors": connectors,
+	})
+	if err != nil {
+		return config.Config{}, err
+	}
+	file := filepath.Join(b.dir, "config.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return config.Config{}, err
+	}
+	return config.Load(config.Options{File: file})
+}
+
+// load finds the connector and its samples.
+func (b *bench) load(c config.Config) error {
+	set, findings, err := app.LoadRules(c)
+	if err != nil {
+		return err
+	}
+	if set == nil {
+		return fmt.Errorf("the connector doesn't load\n%w", findings)
+	}
+	for _, one := range set.Connectors() {
+		b.connector = one
+	}
+	b.samples, b.others = b.connector.Samples()
+	b.hosts = append(b.hosts, b.connector.Hosts...)
+	for _, s := range b.samples {
+		u, err := url.Parse("//" + s.Request.Authority)
+		if err != nil {
+			return err
+		}
+		b.hosts = append(b.hosts, u.Hostname())
+	}
+	for i, host := range b.hosts {
+		b.hosts[i] = strings.Split(host, ":")[0]
+	}
+	return nil
+}
+
+// dial connects to the fake of now, whatever the address.
+func (b *bench) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	to := b.upstream.Load()
+	if to == nil {
+		return nil, errors.New("no trial is under way")
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, *to)
+}
+
+// close ends the program and removes its folder.
+func (b *bench) close() error {
+	var errs []error
+	if b.api != nil {
+		b.api.Close()
+	}
+	if b.app != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		errs = append(errs, b.app.Stop(ctx))
+	}
+	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"keep-proxy/cli/trials"
+	"keep-proxy/connectors"
+)
+
+// newConnectorsTest makes the command that tries a connector against a fake.
+func newConnectorsTest() *cobra.Command {
+	var fake string
+	cmd := &cobra.Command{
+		Use:   "test NAME|FILE",
+		Short: "Try a connector against a fake of its API",
+		Long: "Runs the whole program in a temporary folder, sends each mutating operation's sample to a fake, and loses\n" +
+			"answers, delays commits and so on. Nothing leaves this machine. What is shown is judged by the fake's own log.\n" +
+			"A connector of your own needs --fake with a file as docs/fakes.md describes. Exits 1 if a trial failed.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := trialOptions(args[0], fake)
+			if err != nil {
+				return err
+			}
+			o.Version, o.Log = version(), zerolog.Nop()
+			report, err := trials.Run(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			err = show(cmd, report, showTrials)
+			if err == nil && report.Failed() {
+				err = quietly(codeFailed)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&fake, "fake", "", "file with the fake; of a bundled connector there is one")
+	return jsonFlag(cmd)
+}
+
+// trialOptions finds the connector and the fake that are named.
+func trialOptions(name, fake string) (o trials.Options, err error) {
+	bundled, err := connectors.Files()
+	if err != nil {
+		return o, err
+	}
+	if slices.ContainsFunc(bundled, func(f connectors.File) bool { return f.Name == name }) {
+		o.Name = name
+	} else if o.Connector, err = os.ReadFile(name); err != nil {
+		return o, fmt.Errorf("there is no bundled connector %q, and no such file: %w", name, err)
+	}
+	if fake != "" {
+		o.Fake, err = os.ReadFile(fake)
+		return o, err
+	}
+	if o.Name == "" {
+		name = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
+	}
+	if o.Fake, err = connectors.Fake(name); err != nil {
+		return o, fmt.Errorf("%w: write one as docs/fakes.md describes, and name it with --fake FILE", err)
+	}
+	return o, nil
+}
+
+// showTrials shows the report, a line each. It quotes files of others, whose text must not drive the terminal.
+func showTrials(p *page, r trials.Report) {
+	for line := range strings.Lines(r.Text()) {
+		p.sayf("%s", printable(strings.TrimRight(line, "\n")))
+	}
+}

@@ -1,0 +1,120 @@
+package data
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"keep-proxy/internal/fakes/server"
+)
+
+// answer is an answer with one kind of body, or none.
+type answer struct {
+	Status int             `yaml:"status"`
+	Header map[string]text `yaml:"header"`
+	JSON   template        `yaml:"json"`
+	Text   *text           `yaml:"text"`
+	Form   template        `yaml:"form"`
+}
+
+// hidden is what names begin with that the API keeps for itself.
+const hidden = "__"
+
+// answer builds an answer, with the fields that every answer has.
+func (f *Fake) answer(a *answer, v values) (*server.Answer, error) {
+	out, err := a.build(v)
+	if err != nil {
+		return nil, err
+	}
+	return out, fields(out.Header, v, f.file.Header)
+}
+
+// fields adds header fields. An empty one is left out.
+func fields(into http.Header, v values, all ...map[string]text) error {
+	for _, some := range all {
+		for name, value := range some {
+			said, err := value.build(v)
+			if err != nil {
+				return err
+			}
+			if said != "" {
+				into.Set(name, said)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *answer) build(v values) (*server.Answer, error) {
+	out := &server.Answer{Status: cmp.Or(a.Status, http.StatusOK), Header: http.Header{}}
+	var err error
+	switch {
+	case a.JSON.given:
+		var body any
+		if body, err = a.JSON.build(v); err == nil {
+			out.Body, err = json.Marshal(shown(body))
+		}
+		out.Header.Set("Content-Type", "application/json")
+	case a.Form.given:
+		var body any
+		if body, err = a.Form.build(v); err == nil {
+			form := url.Values{}
+			members, _ := shown(body).(map[string]any)
+			for name, value := range members {
+				text, _ := value.(string)
+				form.Set(name, text)
+			}
+			out.Body = []byte(form.Encode())
+		}
+		out.Header.Set("Content-Type", formType)
+	case a.Text != nil:
+		var body string
+		body, err = a.Text.build(v)
+		out.Body = []byte(body)
+		out.Header.Set("Content-Type", "text/plain; charset=utf-8")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, fields(out.Header, v, a.Header)
+}
+
+// shown is a value as the API writes it: without what is hidden, times in whole seconds.
+func shown(v any) any { return written(v, false) }
+
+// stored is a value as the log holds it: as shown, with what is hidden.
+func stored(v any) any { return written(v, true) }
+
+func written(v any, all bool) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, value := range v {
+			if all || !strings.HasPrefix(name, hidden) {
+				out[name] = written(value, all)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = written(v[i], all)
+		}
+		return out
+	case time.Time:
+		return v.UTC().Format(time.RFC3339)
+	case absent:
+		return nil
+	}
+	return v
+}
+
+func digest(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
