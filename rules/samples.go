@@ -1,11 +1,21 @@
 package rules
 
+import (
+	"bytes"
+	"maps"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
 // Sample is a request by which an operation can be tried.
 type Sample struct {
 	Operation *Operation
 	// Case is the name of the case that it is of.
 	Case    string
 	Request Raw
+	// Changed is the same mutation with another payload; nil if no such request is known.
+	Changed *Raw
 }
 
 // Samples are a request of each mutating operation, in the order of the operations: that of the first case that is
@@ -30,15 +40,50 @@ func (c *Connector) sampleOf(op *Operation) (Sample, bool) {
 		if one.expect.refused != "" {
 			continue
 		}
-		req, refusal := Normalise(one.request)
-		if refusal != nil {
+		if c.derived(one.request, op) == nil {
 			continue
 		}
-		m := c.matchAt(c.fileHosts, req)
-		if m.Refusal != nil || m.Operation != op {
-			continue
-		}
-		return Sample{Operation: op, Case: one.name, Request: one.request}, true
+		return Sample{Operation: op, Case: one.name, Request: one.request, Changed: c.changed(one.request, op)}, true
 	}
 	return Sample{}, false
+}
+
+// changed is the request with a member that it doesn't have, unless that makes another mutation of it.
+func (c *Connector) changed(raw Raw, op *Operation) *Raw {
+	before := c.derived(raw, op)
+	added := raw
+	switch body := bytes.TrimSpace(raw.Body); {
+	case bytes.HasPrefix(body, []byte("{")) && len(body) > len("{}"):
+		added.Body = append([]byte(`{"keep_trial":"changed",`), body[1:]...)
+	case strings.Contains(raw.Header.Get("Content-Type"), "x-www-form-urlencoded"):
+		added.Body = append(bytes.Clone(raw.Body), "&keep_trial=changed"...)
+	default:
+		return nil
+	}
+	after := c.derived(added, op)
+	if before == nil || after == nil || before.Subkey != after.Subkey || before.PayloadDigest == after.PayloadDigest ||
+		!maps.EqualFunc(before.Identity, after.Identity, func(a, b jsontext.Value) bool { return bytes.Equal(a, b) }) {
+		return nil
+	}
+	return &added
+}
+
+// derived is what the operation makes of the request, nil for nothing.
+func (c *Connector) derived(raw Raw, op *Operation) *Derived {
+	req, refusal := Normalise(raw)
+	if refusal != nil {
+		return nil
+	}
+	m := c.matchAt(c.fileHosts, req)
+	if m.Operation != op {
+		return nil
+	}
+	if c.AccountRead != nil {
+		req = req.WithAccount(c, caseAccount)
+	}
+	d, refusal := op.Derive(req, m)
+	if refusal != nil {
+		return nil
+	}
+	return d
 }

@@ -8,8 +8,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -35,6 +37,10 @@ type Options struct {
 	Version string
 	// Log gets what the program logs.
 	Log zerolog.Logger
+
+	// only names the trials to make, in tests; none means all. edit changes what the script sends for the nth time.
+	only []string
+	edit func(nth int, r rules.Raw) rules.Raw
 }
 
 // movedClock is the machine's clock, moved on by hand.
@@ -64,6 +70,7 @@ type bench struct {
 	hosts     []string
 	// upstream is the address of the fake of now.
 	upstream atomic.Pointer[string]
+	down     atomic.Bool // nobody answers there
 	number   int
 }
 
@@ -81,10 +88,13 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	report = Report{Connector: b.connector.Name, Fake: fake.Name(), Rows: []Row{}}
 	for _, s := range b.samples {
 		row := Row{Operation: s.Operation.Name, Case: s.Case}
-		for _, one := range all {
+		for _, one := range append(Kinds(), errorKinds(fake, s.Operation.Name)...) {
+			if len(o.only) > 0 && !slices.Contains(o.only, one.Name) {
+				continue
+			}
 			cell, err := b.try(ctx, one, s)
 			if err != nil {
-				return report, fmt.Errorf("%s, %s: %w", row.Operation, one.name, err)
+				return report, fmt.Errorf("%s, %s: %w", row.Operation, one.Name, err)
 			}
 			row.Cells = append(row.Cells, cell)
 		}
@@ -208,8 +218,8 @@ func (b *bench) load(c config.Config) error {
 // dial connects to the fake of now, whatever the address.
 func (b *bench) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	to := b.upstream.Load()
-	if to == nil {
-		return nil, errors.New("no trial is under way")
+	if to == nil || b.down.Load() {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	}
 	return (&net.Dialer{}).DialContext(ctx, network, *to)
 }

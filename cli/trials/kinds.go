@@ -4,22 +4,60 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
+	"keep-proxy/admin/wire"
+	"keep-proxy/internal/fakes/data"
+	"keep-proxy/internal/fakes/oracle"
 	"keep-proxy/internal/fakes/script"
+	"keep-proxy/rules"
 )
 
-// kind is one kind of trial. run says what came of it; an error is what was seen of a failure.
-type kind struct {
-	name string
-	run  func(*trial) (Cell, error)
+// Kind is one kind of trial.
+type Kind struct {
+	// Name heads its column, Means says what is done and what must hold.
+	Name, Means string
+	// run says what came of it; an error is what was seen of a failure.
+	run func(*trial) (Cell, error)
 }
 
-// all are the trials, in the order of the table.
-var all = []kind{
-	{"applied", applied},
-	{"replayed", replayed},
-	{"lost answer found", lostAndThere},
+// Kinds are the trials, in the order of the table. Each documented error is one more.
+func Kinds() []Kind {
+	return []Kind{
+		{"applied", "Nothing goes wrong. One effect.", applied},
+		{"replayed", "The script is run again. It gets the stored answer; nothing is sent.", replayed},
+		{"lost answer found", "It takes effect, and the answer is lost. Still one effect.", lostAndThere},
+		{"lost answer absent", "It is lost before it takes effect. Once that is certain it is sent again. One effect.", lostAndAbsent},
+		{"late commit inside settle", "The connection breaks, and it takes effect only shortly before `settle` is over. One effect.", lateCommit},
+		{"duplicate found", "The API itself does it twice. Somebody is told.", duplicate},
+		{"429 with Retry-After", "The API wants to be asked later. It is sent again then. One effect.", throttled},
+		{"changed payload", "The script is run again and sends something else under the same identity. Nothing is sent.", changedPayload},
+		{"two items", "Another item asks for the same, and its request is lost. What the first one made isn't taken for its own.", twoItems},
+		{"resend inside the window", "The answer is lost, and it is sent again under its key. One effect.", resendInside},
+		{"resend after the window", "The answer is lost, and the API can't be reached before its keys are forgotten. One effect.", resendAfter},
+	}
 }
+
+// errorKinds are the documented errors of an operation.
+func errorKinds(fake *data.Fake, operation string) (all []Kind) {
+	for _, e := range fake.Errors() {
+		if len(e.Operations) > 0 && !slices.Contains(e.Operations, operation) {
+			continue
+		}
+		name := ErrorPrefix + e.Name
+		if e.Expect != data.ExpectApplied {
+			all = append(all, Kind{name, "", func(t *trial) (Cell, error) { return t.documented(e, false) }})
+		}
+		if e.Expect != data.ExpectFailed {
+			all = append(all, Kind{name + ", after the effect", "", func(t *trial) (Cell, error) { return t.documented(e, true) }})
+		}
+	}
+	return all
+}
+
+// ErrorPrefix is what the names of trials begin with that give a documented error.
+const ErrorPrefix = "error: "
 
 var (
 	commit = script.Step{Do: script.Commit}
@@ -29,13 +67,10 @@ var (
 // finish runs the script again until the outcome is known, and holds what came of it against the log: no more effects
 // than these, and as many if it counts as applied.
 func (t *trial) finish(item string, effects int) (Cell, error) {
-	for range rounds {
-		m, err := t.mutation(item)
+	for failures := 0; failures <= maxFailures; failures++ {
+		m, err := t.settled(item)
 		if err != nil {
 			return Cell{}, err
-		}
-		if m == nil {
-			return Cell{}, errors.New("the request isn't recorded: it is refused, or is no mutation")
 		}
 		made, _, err := t.tally()
 		switch {
@@ -44,22 +79,27 @@ func (t *trial) finish(item string, effects int) (Cell, error) {
 		case len(made) > effects:
 			return Cell{}, fmt.Errorf("the fake counts %d effects of one mutation, which is %s: %s", len(made), m.State, m.Reason)
 		case m.State == "indeterminate":
-			return Cell{Outcome: Person, Said: m.ManualCheck}, nil
+			return asks(m), nil
 		case m.State == "applied" && len(made) < effects:
 			return Cell{}, fmt.Errorf("it counts as applied, and the fake counts %d effects", len(made))
 		case m.State == "applied":
 			return t.again(item, effects)
-		case asking(m):
-			err = t.look(item, m)
-		default: // It failed for certain: the script may do it again.
-			t.send(item, t.sample.Request)
+		case t.refusable && failures == maxFailures:
+			return Cell{Outcome: OK, Said: "the API refuses a second one"}, nil
 		}
-		if err != nil {
-			return Cell{}, err
-		}
+		t.send(item, t.sample.Request) // It failed for certain: the script may do it again.
 	}
-	return Cell{}, fmt.Errorf("the outcome isn't known after %d rounds", rounds)
+	return Cell{}, errors.New("it fails for certain, again and again")
 }
+
+// maxFailures is how often a script is told that its request certainly failed before that is taken as final.
+const maxFailures = 3
+
+// asks is the cell of a mutation that a person is asked about.
+func asks(m *wire.Mutation) Cell { return Cell{Outcome: Person, Said: m.ManualCheck} }
+
+// idle is the cell of a trial that there isn't for this operation.
+func idle(why string) (Cell, error) { return Cell{Outcome: Idle, Said: why}, nil }
 
 // again runs the script once more: what was applied isn't sent again.
 func (t *trial) again(item string, effects int) (Cell, error) {
@@ -108,11 +148,237 @@ func replayed(t *trial) (Cell, error) {
 	return t.again("a", 1)
 }
 
-// lostAndThere: it takes effect, and the answer is lost.
-func lostAndThere(t *trial) (Cell, error) {
-	if err := t.arm("answer lost", commit, lose); err != nil {
+// faulty sends the request once into the steps, and finishes.
+func (t *trial) faulty(name string, steps ...script.Step) (Cell, error) {
+	if err := t.arm(name, steps...); err != nil {
 		return Cell{}, err
 	}
 	t.send("a", t.sample.Request)
 	return t.finish("a", 1)
+}
+
+func lostAndThere(t *trial) (Cell, error) { return t.faulty("answer lost", commit, lose) }
+
+func lostAndAbsent(t *trial) (Cell, error) { return t.faulty("request lost", lose) }
+
+// lateCommit has the commit come as late as the API may be, or else as late as settle allows.
+func lateCommit(t *trial) (Cell, error) {
+	if err := t.arm("late", lose, script.Step{Do: script.Wait, Hold: script.GateLate}, commit); err != nil {
+		return Cell{}, err
+	}
+	late := t.fake.Commit()
+	if late == 0 {
+		late = t.sample.Operation.Settle * 9 / 10
+	}
+	for range 2 {
+		t.send("a", t.sample.Request)
+		if err := t.pass("a", late/2); err != nil {
+			return Cell{}, err
+		}
+	}
+	t.server.Release(script.GateLate)
+	if err := t.ended(); err != nil {
+		return Cell{}, err
+	}
+	return t.finish("a", 1)
+}
+
+// ended waits until the fake has ended the first request that makes the effect.
+func (t *trial) ended() error {
+	first := ""
+	_, err := oracle.Wait(t.ctx, t.log.Path(), func(all oracle.Tally) bool {
+		for _, e := range all.Events {
+			if first == "" && e.Kind == oracle.KindHeld {
+				first = e.Request
+			}
+			if e.Kind == oracle.KindEnded && e.Request == first {
+				return true
+			}
+		}
+		return false
+	})
+	return err
+}
+
+// duplicate: two effects of one request must show. An API that makes one of them is right as well.
+func duplicate(t *trial) (Cell, error) {
+	if err := t.arm("twice", commit, commit, lose); err != nil {
+		return Cell{}, err
+	}
+	t.send("a", t.sample.Request)
+	made, _, err := t.tally()
+	switch {
+	case err != nil:
+		return Cell{}, err
+	case len(made) == 0:
+		return Cell{}, errors.New("the fake refuses the request")
+	case len(made) == 1:
+		return t.finish("a", 1)
+	case !data.Created(made[0]):
+		return idle("a second effect sets the same state")
+	}
+	m, err := t.settled("a")
+	if err != nil {
+		return Cell{}, err
+	}
+	made, _, err = t.tally()
+	switch told := m.Escalation != nil && m.Escalation.ClosedAt.IsZero(); {
+	case err != nil:
+		return Cell{}, err
+	case len(made) > 2:
+		return Cell{}, fmt.Errorf("the API did it twice, and it was sent again: %d effects", len(made))
+	case m.State == "indeterminate" || told || len(m.Obligations) > 0:
+		return asks(m), nil
+	}
+	return Cell{}, fmt.Errorf("the API did it twice, and nobody is told: it is %s", m.State)
+}
+
+// settled is the item's record once the program doesn't ask any more.
+func (t *trial) settled(item string) (*wire.Mutation, error) {
+	for range rounds {
+		m, err := t.mutation(item)
+		switch {
+		case err != nil:
+			return nil, err
+		case m == nil:
+			return nil, errors.New("the request isn't recorded: it is refused, or is no mutation")
+		case !asking(m):
+			return m, nil
+		}
+		if err := t.look(item, m); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("the outcome isn't known after %d rounds", rounds)
+}
+
+// documented gives a documented error in place of the API's own answer.
+func (t *trial) documented(e data.DocumentedError, took bool) (Cell, error) {
+	step, err := e.Step()
+	if err != nil {
+		return Cell{}, err
+	}
+	if took {
+		return t.faulty(e.Name, commit, step)
+	}
+	return t.faulty(e.Name, step)
+}
+
+// throttled: how long the API wants to be left alone is kept.
+func throttled(t *trial) (Cell, error) {
+	const wait = 7 * time.Second
+	if err := t.arm("429", script.Step{Do: script.Status, Status: 429, Header: map[string]string{"Retry-After": "7"}}); err != nil {
+		return Cell{}, err
+	}
+	began := t.clock.Now()
+	r := t.send("a", t.sample.Request)
+	m, err := t.mutation("a")
+	switch {
+	case err != nil || m == nil:
+		return Cell{}, fmt.Errorf("nothing is recorded: %s (%w)", r, err)
+	case m.State == "failed" && m.RetryAfter.Sub(began) < wait-time.Second:
+		return Cell{}, fmt.Errorf("the answer's Retry-After isn't kept: again after %v", m.RetryAfter)
+	}
+	if err := t.pass("a", wait+time.Second); err != nil {
+		return Cell{}, err
+	}
+	return t.finish("a", 1)
+}
+
+// changedPayload: another payload of what was applied is never sent.
+func changedPayload(t *trial) (Cell, error) {
+	if t.sample.Changed == nil {
+		return idle("another body is another mutation, or there is no body")
+	}
+	if first := t.send("a", t.sample.Request); first.header.Get("Keep-State") != "applied" {
+		return t.finish("a", 1)
+	}
+	_, before, err := t.tally()
+	if err != nil {
+		return Cell{}, err
+	}
+	r := t.send("a", *t.sample.Changed)
+	made, sends, err := t.tally()
+	switch {
+	case err != nil:
+		return Cell{}, err
+	case sends != before || len(made) != 1:
+		return Cell{}, fmt.Errorf("it was sent: the fake counts %d effects", len(made))
+	case r.replayed():
+		return Cell{Outcome: OK, Said: "the rule covers the difference"}, nil
+	case !bytes.Contains(r.body, []byte("payload-mismatch")):
+		return Cell{}, fmt.Errorf("the script isn't told of the difference: %s", r)
+	}
+	return Cell{Outcome: OK}, nil
+}
+
+// twoItems: the second item's request is lost before it takes effect.
+func twoItems(t *trial) (Cell, error) {
+	if first := t.send("a", t.sample.Request); first.header.Get("Keep-State") != "applied" {
+		return t.finish("a", 1)
+	}
+	made, _, err := t.tally()
+	if err != nil || len(made) != 1 {
+		return Cell{}, fmt.Errorf("the fake counts %d effects of the first item (%w)", len(made), err)
+	}
+	if err := t.arm("request lost", lose); err != nil {
+		return Cell{}, err
+	}
+	t.send("b", t.sample.Request)
+	t.refusable = true
+	if data.Created(made[0]) {
+		return t.finish("b", 2)
+	}
+	m, err := t.settled("b") // The state is as both want it. It may be set twice.
+	switch {
+	case err != nil:
+		return Cell{}, err
+	case m.State == "indeterminate":
+		return asks(m), nil
+	}
+	return Cell{Outcome: OK, Said: "both set the same state"}, nil
+}
+
+// resendInside is about operations with a key that lets them be sent again.
+func resendInside(t *trial) (Cell, error) {
+	if !resends(t.sample.Operation) {
+		return idle("it isn't sent again by a key")
+	}
+	cell, err := t.faulty("answer lost", commit, lose)
+	if err != nil || cell.Outcome != OK {
+		return cell, err
+	}
+	if _, sends, err := t.tally(); err != nil || sends < 2 {
+		return Cell{Outcome: Idle, Said: "it is found before it is sent again"}, err
+	}
+	return cell, nil
+}
+
+// resendAfter has the API not answer anything until its keys are forgotten.
+func resendAfter(t *trial) (Cell, error) {
+	if !resends(t.sample.Operation) {
+		return idle("it isn't sent again by a key")
+	}
+	if t.fake.KeyWindow() == 0 {
+		return idle("the fake has no keys that it forgets")
+	}
+	own := t.own()
+	fault := script.Fault{Name: "answer lost", Steps: []script.Step{commit, lose}, Match: script.Match{Method: "*", When: func(s script.Subject) bool {
+		return own.When(s) && t.down.CompareAndSwap(false, true)
+	}}}
+	if err := t.server.Arm(fault); err != nil {
+		return Cell{}, err
+	}
+	t.send("a", t.sample.Request)
+	if err := t.pass("a", t.fake.KeyWindow()+time.Minute); err != nil {
+		return Cell{}, err
+	}
+	t.down.Store(false)
+	return t.finish("a", 1)
+}
+
+// resends reports whether the operation is sent again because of its key.
+func resends(op *rules.Operation) bool {
+	return op.NativeKey != nil && op.NativeKey.Window > 0 &&
+		slices.ContainsFunc(op.Strategies, func(s rules.Strategy) bool { return s.Kind == rules.StrategyResend && !s.Natural })
 }

@@ -41,6 +41,9 @@ type trial struct {
 	server   *server.Server
 	log      *oracle.Log
 	workflow string
+	// refusable says that the API may refuse a second effect for good.
+	refusable bool
+	sent      int
 }
 
 // reply is what the script got. Refused is why its run could not be opened.
@@ -66,7 +69,7 @@ func (r reply) String() string {
 }
 
 // try makes one trial, with a fake of its own.
-func (b *bench) try(ctx context.Context, one kind, s rules.Sample) (cell Cell, err error) {
+func (b *bench) try(ctx context.Context, one Kind, s rules.Sample) (cell Cell, err error) {
 	b.number++
 	t := &trial{bench: b, ctx: ctx, sample: s, api: b.api, workflow: fmt.Sprintf("trial-%d", b.number)}
 	if err := t.serve(); err != nil {
@@ -77,7 +80,7 @@ func (b *bench) try(ctx context.Context, one kind, s rules.Sample) (cell Cell, e
 	if seen != nil {
 		cell = Cell{Outcome: Failed, Said: seen.Error()}
 	}
-	cell.Trial = one.name
+	cell.Trial = one.Name
 	return cell, nil
 }
 
@@ -150,6 +153,9 @@ func (t *trial) send(item string, request rules.Raw) reply {
 	transport := &http.Transport{
 		Proxy: http.ProxyURL(proxy), DisableKeepAlives: true, DisableCompression: true,
 		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, Time: t.clock.Now},
+	}
+	if t.sent++; t.o.edit != nil {
+		request = t.o.edit(t.sent, request)
 	}
 	r, err := http.NewRequestWithContext(t.ctx, request.Method, request.Scheme+"://"+request.Authority+request.Target, bytes.NewReader(request.Body))
 	if err != nil {

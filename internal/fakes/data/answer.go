@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
+	"keep-proxy/internal/fakes/script"
 	"keep-proxy/internal/fakes/server"
 )
 
@@ -20,6 +22,19 @@ type answer struct {
 	JSON   template        `yaml:"json"`
 	Text   *text           `yaml:"text"`
 	Form   template        `yaml:"form"`
+}
+
+// Step is the error as a fault gives it.
+func (e DocumentedError) Step() (script.Step, error) {
+	a, err := e.Answer.build(values{})
+	if err != nil {
+		return script.Step{}, fmt.Errorf("errors: %s: %w", e.Name, err)
+	}
+	step := script.Step{Do: script.Status, Status: a.Status, Body: string(a.Body), Header: map[string]string{}}
+	for name := range a.Header {
+		step.Header[name] = a.Header.Get(name)
+	}
+	return step, nil
 }
 
 // hidden is what names begin with that the API keeps for itself.

@@ -99,6 +99,13 @@ func (f *Fake) Configure() map[string]any { return f.file.Configure }
 // Commit is how late the API may commit what it doesn't answer; 0 if the file doesn't say.
 func (f *Fake) Commit() time.Duration { return f.file.Commit.Std() }
 
+// KeyWindow is how long a key is remembered; 0 for no keys.
+func (f *Fake) KeyWindow() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.duration("key_window")
+}
+
 // Errors are the errors that the vendor documents.
 func (f *Fake) Errors() []DocumentedError { return f.file.Errors }
 
