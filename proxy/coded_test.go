@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
 	"encoding/base64"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
 	"keep-proxy/ledger"
@@ -24,8 +26,12 @@ func packed(coding, text string) []byte {
 	switch coding {
 	case "deflate":
 		w = zlib.NewWriter(&out)
+	case "raw deflate":
+		w, _ = flate.NewWriter(&out, flate.BestSpeed)
 	case "zstd":
 		w, _ = zstd.NewWriter(&out)
+	case "br":
+		w = brotli.NewWriter(&out)
 	}
 	_, _ = io.WriteString(w, text)
 	_ = w.Close()
@@ -70,6 +76,10 @@ func TestAnAnswerThatIsCodedUnasked(t *testing.T) {
 		"zstd":                          {"/shape", "zstd", packed("zstd", yes), yes, false},
 		"what isn't zstd":               {"/pay", "zstd", []byte(yes), yes, true},
 		"more in zstd than is kept":     {"/pay", "zstd", packed("zstd", bomb), string(packed("zstd", bomb)), true},
+		"raw deflate":                   {"/shape", "deflate", packed("raw deflate", yes), yes, false},
+		"brotli":                        {"/shape", "br", packed("br", yes), yes, false},
+		"brotli around gzip":            {"/shape", "gzip, br", packed("br", string(packed("gzip", yes))), yes, false},
+		"more in brotli than is kept":   {"/pay", "br", packed("br", bomb), string(packed("br", bomb)), true},
 		"none by name":                  {"/shape", "identity", []byte(yes), yes, false},
 		"what the rule doesn't want":    {"/shape", "gzip", packed("gzip", no), "", false},
 		"one that isn't known":          {"/pay", "br", []byte(yes), yes, true},

@@ -7,6 +7,9 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
 )
 
 // readers is a connector whose operations read one kind of place each.
@@ -184,9 +187,14 @@ func squeeze(tb testing.TB, coding, body string) string {
 	var out bytes.Buffer
 	var w io.WriteCloser
 	var err error
-	if coding == "deflate" {
+	switch coding {
+	case "deflate":
 		w, err = zlib.NewWriterLevel(&out, zlib.BestSpeed)
-	} else {
+	case "br":
+		w = brotli.NewWriterLevel(&out, brotli.BestSpeed)
+	case "zstd":
+		w, err = zstd.NewWriter(&out)
+	default:
 		w, err = gzip.NewWriterLevel(&out, gzip.BestSpeed)
 	}
 	if err == nil {
@@ -212,10 +220,15 @@ func TestEncodedBodiesAreJudgedDecodedOrRefused(t *testing.T) {
 		{"gzip by its old name and in capitals", "X-GZIP", zipped, ""},
 		{"deflate", "deflate", squeeze(t, "deflate", plain), ""},
 		{"identity", "identity", plain, ""},
-		{"a stack of two codings", "gzip, gzip", squeeze(t, "gzip", zipped), "not one that is understood"},
+		{"a stack of two codings", "gzip, gzip", squeeze(t, "gzip", zipped), ""},
+		{"a stack of four codings", "gzip, gzip, gzip, gzip", zipped, "not one that is understood"},
+		{"a stack of which one isn't there", "br, gzip", zipped, "not in its declared"},
+		{"a coding that nobody knows", "compress", zipped, "not one that is understood"},
 		{"a coding after identity", "identity, gzip", zipped, "not one that is understood"},
-		{"brotli", "br", zipped, "not one that is understood"},
-		{"zstd", "zstd", zipped, "not one that is understood"},
+		{"brotli that is none", "br", zipped, "not in its declared"},
+		{"brotli", "br", squeeze(t, "br", plain), ""},
+		{"zstd that is none", "zstd", zipped, "not in its declared"},
+		{"zstd", "zstd", squeeze(t, "zstd", plain), ""},
 		{"declared but plain", "gzip", plain, "not in its declared"},
 		{"cut", "gzip", zipped[:len(zipped)-4], "not in its declared"},
 		{"with a wrong checksum", "gzip", zipped[:len(zipped)-8] + "\x00\x00\x00\x00" + zipped[len(zipped)-4:], "not in its declared"},

@@ -2,13 +2,9 @@ package rules
 
 import (
 	"bytes"
-	"compress/flate"
-	"compress/gzip"
-	"compress/zlib"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"slices"
@@ -17,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"keep-proxy/internal/coding"
 )
 
 // maxDecoded bounds what a compressed body may grow to, in bytes.
@@ -210,15 +208,13 @@ func (d declared) mediaType() (string, *Refusal) {
 }
 
 // errCoded says that a body is not what its Content-Encoding says.
-var errCoded = refuse(ProblemAmbiguous, "the body is not in its declared Content-Encoding; send it plain, or in gzip, deflate or aws-chunked")
+var errCoded = refuse(ProblemAmbiguous, "the body is not in its declared Content-Encoding; send it plain, or in gzip, deflate, br, zstd or aws-chunked")
 
-// decode undoes the Content-Encoding: gzip, deflate, aws-chunked, or none, which some call utf-8. With a problem it gives
-// the body as it is sent. The chunks of aws-chunked are left out, as they may be signed anew each time. It gives nil if
-// those are broken.
+// decode undoes the Content-Encoding: gzip, deflate, br, zstd, aws-chunked, or none, which some call utf-8. With a problem
+// it gives the body as it is sent. The chunks of aws-chunked are left out, as they may be signed anew each time. It gives
+// nil if those are broken.
 func (d declared) decode(body []byte) ([]byte, *Refusal) {
-	var r io.Reader
-	var err error
-	names := strings.FieldsFunc(strings.ToLower(strings.Join(d.codings, ",")), func(c rune) bool { return c == ',' || c == ' ' || c == '\t' })
+	names := coding.Names(d.codings)
 	if i := slices.Index(names, awsChunked); i >= 0 { // They are outermost, wherever they are named.
 		plain, err := undoAWSChunked(d.lengths, body)
 		if err != nil {
@@ -230,44 +226,26 @@ func (d declared) decode(body []byte) ([]byte, *Refusal) {
 		}
 		body, names = plain, slices.Delete(names, i, i+1)
 	}
-	in := bytes.NewReader(body)
-	switch strings.Join(names, ",") {
-	case "", "identity", "utf-8": // Some clients name the charset there. A server can only ignore or refuse that.
+	if len(names) == 1 && uncoded(names[0]) {
 		return body, nil
-	case "gzip", "x-gzip":
-		var z *gzip.Reader
-		if z, err = gzip.NewReader(in); err == nil {
-			z.Multistream(false)
-			r = z
-		}
-	case "deflate":
-		r, err = newInflater(body, in)
-	default:
-		return body, refuse(ProblemAmbiguous, "the body's Content-Encoding is not one that is understood here (gzip, deflate, aws-chunked); send it plain")
 	}
-	if err != nil {
-		return body, errCoded
-	}
-	plain, err := io.ReadAll(io.LimitReader(r, maxDecoded+1))
+	plain, err := coding.Decode(body, names, maxDecoded)
 	switch {
-	case err != nil:
-		return body, errCoded
-	case len(plain) > maxDecoded:
+	case err == nil:
+		return plain, nil
+	case errors.Is(err, coding.ErrUnknown):
+		return body, refuse(ProblemAmbiguous,
+			"the body's Content-Encoding is not one that is understood here (gzip, deflate, br, zstd, aws-chunked); send it plain")
+	case errors.Is(err, coding.ErrTooLong):
 		return body, refuse(ProblemTooLarge, "the body decodes to more than 64 MiB")
-	case in.Len() > 0:
+	case errors.Is(err, coding.ErrMore):
 		return body, refuse(ProblemAmbiguous, "the compressed body holds more than one stream")
 	}
-	return plain, nil
+	return body, errCoded
 }
 
-// newInflater reads deflate as RFC 9110 §8.4.1.2 has it (zlib), and the raw form
-// that some clients send.
-func newInflater(body []byte, in io.Reader) (io.Reader, error) {
-	if len(body) >= 2 && body[0]&0x0f == 8 && (int(body[0])<<8|int(body[1]))%31 == 0 {
-		return zlib.NewReader(in)
-	}
-	return flate.NewReader(in), nil
-}
+// uncoded knows the names of no coding. Some clients name the charset there. A server can only ignore or refuse that.
+func uncoded(name string) bool { return name == "identity" || name == "utf-8" }
 
 // awsChunked is the coding in which AWS's clients stream uploads. Each chunk may be signed, and trailers may hold a
 // digest. The request is sent as it came; what is judged is the content without the coding.

@@ -3,11 +3,13 @@ package rules
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
+	"errors"
 	"io"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"keep-proxy/internal/coding"
 )
 
 // StartOfBody is how much is looked into of content that is streamed, in bytes.
@@ -58,7 +60,7 @@ func (m *Match) overrideStart(req *Request, body io.Reader) string {
 	if !mayOverride(mediaType) {
 		return ""
 	}
-	in := bufio.NewReader(d.plain(bufio.NewReader(body)))
+	in := bufio.NewReader(d.plain(body))
 	if mark, _ := in.Peek(3); hasByteOrderMark(mark) {
 		_, _ = in.Discard(len(mark))
 	}
@@ -72,18 +74,17 @@ func (m *Match) overrideStart(req *Request, body io.Reader) string {
 	return m.overrideBody(c, mediaType)
 }
 
-// plain undoes the Content-Encoding as far as the body goes.
-func (d declared) plain(body *bufio.Reader) io.Reader {
-	var r io.Reader = body
-	var err error
-	switch strings.ToLower(strings.TrimSpace(strings.Join(d.codings, ","))) {
-	case "gzip", "x-gzip":
-		r, err = gzip.NewReader(body)
-	case "deflate":
-		head, _ := body.Peek(2)
-		r, err = newInflater(head, body)
+// plain undoes the Content-Encoding as far as the body goes. One that isn't known stays.
+func (d declared) plain(body io.Reader) io.Reader {
+	names := coding.Names(d.codings)
+	if len(names) == 1 && uncoded(names[0]) {
+		return body
 	}
-	if err != nil {
+	r, err := coding.Reader(body, names)
+	switch {
+	case errors.Is(err, coding.ErrUnknown):
+		return body
+	case err != nil:
 		return bytes.NewReader(nil)
 	}
 	return r

@@ -1,15 +1,12 @@
 package upstream
 
 import (
-	"compress/gzip"
-	"compress/zlib"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
-
+	"keep-proxy/internal/coding"
 	"keep-proxy/internal/hop"
 )
 
@@ -71,41 +68,18 @@ func (p *plan) calls() bool {
 	return media == "application/grpc" || strings.HasPrefix(media, "application/grpc+")
 }
 
-// codings are those of an answer's content, one after another with commas between them, in lower
-// case; "" for none. Members of the list that are empty count for nothing (RFC 9110 §5.6.1.2).
-func codings(h http.Header) string {
-	var out []string
-	for coding := range strings.SplitSeq(strings.Join(h["Content-Encoding"], ","), ",") {
-		if coding = strings.ToLower(strings.Trim(coding, " \t")); coding != "" {
-			out = append(out, coding)
-		}
-	}
-	return strings.Join(out, ",")
-}
-
 // Coded reports whether an answer's content has a coding.
 func Coded(h http.Header) bool {
-	all := codings(h)
-	return all != "" && all != "identity"
+	names := coding.Names(h["Content-Encoding"])
+	return len(names) > 0 && !slices.Equal(names, []string{"identity"})
 }
 
-// Uncoded reads an answer's content without its coding (RFC 9110 §8.4.1); false where that
-// is one that can't be removed.
+// Uncoded reads an answer's content without its codings; false where one of them can't be removed.
 func Uncoded(h http.Header, content io.Reader) (io.Reader, bool) {
-	var r io.Reader
-	var err error
-	switch codings(h) {
-	case "", "identity":
-		r = content
-	case "gzip", "x-gzip":
-		r, err = gzip.NewReader(content)
-	case "deflate":
-		r, err = zlib.NewReader(content)
-	case "zstd":
-		r, err = zstd.NewReader(content, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(8<<20)) // RFC 9659 §3
-	default:
-		return nil, false
+	if !Coded(h) {
+		return content, true
 	}
+	r, err := coding.Reader(content, coding.Names(h["Content-Encoding"]))
 	return r, err == nil
 }
 

@@ -78,7 +78,7 @@ func TestCheck(t *testing.T) {
 		}, nil},
 		{"an import that the table does not list is refused", map[string]string{
 			"rules/a.go": rules + `import "keep-proxy/ledger"`,
-		}, []string{"rules/a.go:3: rules may not import ledger: only internal/strictyaml, internal/verdict"}},
+		}, []string{"rules/a.go:3: rules may not import ledger: only internal/coding, internal/strictyaml, internal/verdict"}},
 		{"a package of ours that does not exist is refused as well", map[string]string{
 			"proxy/a.go": proxy + `import "keep-proxy/proxy/internal/x"`,
 		}, []string{"proxy/a.go:3: proxy may not import proxy/internal/x: only proxy/strict, proxy/h1, dispatch, rules, ledger, upstream, internal/background, internal/fault, internal/clock, internal/hello, internal/hop, internal/names, internal/masking, internal/verdict"}},
@@ -87,7 +87,7 @@ func TestCheck(t *testing.T) {
 		}, nil},
 		{"an import behind a build constraint is seen", map[string]string{
 			"rules/a.go": "//go:build windows\n\n" + rules + `import "keep-proxy/ledger"`,
-		}, []string{"rules/a.go:5: rules may not import ledger: only internal/strictyaml, internal/verdict"}},
+		}, []string{"rules/a.go:5: rules may not import ledger: only internal/coding, internal/strictyaml, internal/verdict"}},
 		{"a test may import doubles", map[string]string{
 			"proxy/a.go":      proxy,
 			"proxy/a_test.go": "package proxy_test\nimport \"keep-proxy/proxy\"\nimport \"keep-proxy/ledger/ledgertest\"",
@@ -98,7 +98,7 @@ func TestCheck(t *testing.T) {
 		{"a test may import no other room", map[string]string{
 			"rules/a.go":      rules,
 			"rules/a_test.go": "package rules\nimport \"keep-proxy/proxy\"",
-		}, []string{"rules/a_test.go:2: rules may not import proxy: only internal/strictyaml, internal/verdict; its tests besides ledger/ledgertest, internal/fakes/..., internal/clock"}},
+		}, []string{"rules/a_test.go:2: rules may not import proxy: only internal/coding, internal/strictyaml, internal/verdict; its tests besides ledger/ledgertest, internal/fakes/..., internal/clock"}},
 		{"packages of one tree may import each other", map[string]string{
 			"internal/fakes/bank/a.go": "// Package bank is documented.\npackage bank\nimport \"keep-proxy/internal/fakes/oracle\"",
 		}, nil},
