@@ -78,7 +78,7 @@ func nativeShape(root string, steps []placeStep) bool {
 	switch root {
 	case "method", "authority", "body_sha256":
 		return len(steps) == 0
-	case "json", "found":
+	case "json", "found", "multipart":
 		return true
 	case "path", "host", "query", "form", "header":
 		return named
@@ -98,8 +98,8 @@ func (c *chain) eval(s *scope) (jsonValue, error) {
 		return stringValue(s.req.Authority()), nil
 	case "body_sha256":
 		return stringValue(s.bodyDigest()), nil
-	case "json":
-		return walk(s.json(), c.steps)
+	case "json", "multipart":
+		return walk(s.tree(c.root), c.steps)
 	case "found":
 		return walk(s.found, c.steps)
 	}

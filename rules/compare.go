@@ -55,7 +55,7 @@ type Comparison struct {
 func (op *Operation) Compare(stored, asked *Request) Comparison {
 	stored, asked = op.Redact(stored), op.Redact(asked) // An older record may show more.
 	a, b := op.bind(stored), op.bind(asked)
-	if op.unreadable(a.req) != nil || op.unreadable(b.req) != nil {
+	if op.unreadable(a.req) != nil || op.unreadable(b.req) != nil || op.view != "" && (a.view(op.view).problem != nil || b.view(op.view).problem != nil) {
 		return Comparison{Why: "one of the two bodies can't be read"}
 	}
 	out := op.difference(a, b)
@@ -126,4 +126,5 @@ func storedMap(s *scope) *lazyMap {
 // storedNames are what can be read of a stored request.
 var storedNames = []string{
 	"method", "authority", "path", "host", "query", "form", "header", "query_all", "form_all", "json", "body_sha256",
+	"multipart",
 }

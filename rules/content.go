@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -38,8 +39,11 @@ type content struct {
 	typed, untyped bool
 	// form is nil for a body that is not a form.
 	form *pairs
-	// boundary parts a request's multipart body, and is no part of what that says.
-	boundary string
+	// multipart says that it is declared as multipart. The boundary parts a request's, and is no part of what that says.
+	multipart bool
+	boundary  string
+	// views are what content.view made.
+	views sync.Map
 }
 
 // read returns the parsed body; it is parsed once. A body that is not loaded is
@@ -105,9 +109,9 @@ func (d declared) parse(body []byte) *content {
 			bytes:   plain, opaque: true,
 		}
 	}
-	c := &content{bytes: plain, typed: isJSONType(mediaType), untyped: len(d.types) == 0 || mediaType == formType}
+	c := &content{bytes: plain, typed: isJSONType(mediaType), untyped: len(d.types) == 0 || mediaType == formType, multipart: isMultipart(mediaType)}
 	form := mediaType == formType
-	if looksJSON(plain) || !form && !strings.HasPrefix(mediaType, "multipart/") {
+	if looksJSON(plain) || !form && !c.multipart {
 		c.parseJSON(mediaType)
 	}
 	if form {

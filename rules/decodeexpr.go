@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -169,7 +170,7 @@ func (d *decoder) place(v value, roots ...string) (place, bool) {
 			d.headerPlace(v, p)
 			return p, true
 		}
-		d.Fail("place", v, "names no single place below "+root, "write "+root+".name")
+		d.Fail("place", v, "names no single place below "+root, "write "+cmp.Or(map[string]string{"multipart": "multipart.fields.x or multipart.files.x"}[root], root+".name"))
 		return place{}, false
 	}
 	d.Fail("place", v, printable(p.root)+" can't be used here", "begin the place with "+strings.Join(roots, ", "))

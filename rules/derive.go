@@ -140,6 +140,9 @@ func (op *Operation) derive(e *expr, what string, s *scope) (jsonValue, bool, *R
 	if r := s.take(); r != nil {
 		return jsonValue{}, false, r
 	}
+	if v.odd > 0 || errors.Is(err, refusedOdd) {
+		return jsonValue{}, false, refusedOdd
+	}
 	if err != nil {
 		return jsonValue{}, false, refuse(ProblemIdentity, what+" ("+e.source+
 			") has no value in this request"+cmp.Or(e.lacking(s), op.because(err))+"; the rule "+op.Name+" needs it to tell mutations apart")

@@ -62,7 +62,11 @@ func (op *Operation) difference(stored, asked *scope) Comparison {
 		a, b := headerValues(stored.req.Header, name), headerValues(asked.req.Header, name)
 		d.place("header", name, strings.Join(a, ", "), strings.Join(b, ", "), len(a) > 0, len(b) > 0)
 	}
-	d.body(stored.req.read(), asked.req.read())
+	if x, y := op.viewed(stored), op.viewed(asked); x != nil && y != nil {
+		d.pairs(op.view, x, y)
+	} else {
+		d.body(stored.req.read(), asked.req.read())
+	}
 	return Comparison{Changes: d.changes, More: d.more}
 }
 
@@ -465,6 +469,10 @@ func placeName(place, name string) string {
 		return place + "." + name
 	case place == "path" && name == wholePath:
 		return place
+	case viewPlaces[place] != nil:
+		if member, below, named := strings.Cut(name, "."); named {
+			return placeName(place+"."+member, below)
+		}
 	}
 	return fmt.Sprintf("%s['%s']", place, name)
 }

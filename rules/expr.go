@@ -58,7 +58,7 @@ type errNotYet string
 func (e errNotYet) Error() string { return "the variable " + string(e) + " is not built yet" }
 
 // laterVariables are variables of the format that are not built yet.
-var laterVariables = []string{"multipart", "mail", "graphql", "jsonrpc", "aws"}
+var laterVariables = []string{"mail", "graphql", "jsonrpc", "aws"}
 
 // compiling is held while CEL compiles. An environment fills its catalogue of names at the first error that it
 // reports. Two compilations that fail at once would race for that.
@@ -98,7 +98,7 @@ func compileExpr(source string, at position, params ...parameterValues) (*expr, 
 	e.inspect(parsed.NativeRep().Expr(), checked.OutputType())
 	e.roams, e.roamed = roaming(parsed.NativeRep().Expr())
 	e.readsNames = slices.ContainsFunc(e.refs, func(r place) bool {
-		return slices.Contains([]string{"json", "query_all", "form_all"}, r.root) && (len(r.steps) > 0 || e.roams)
+		return slices.Contains([]string{"json", "query_all", "form_all", "multipart"}, r.root) && (len(r.steps) > 0 || e.roams)
 	})
 	e.takesQuery = e.showsAny("query", "query_all")
 	return e, nil
@@ -198,7 +198,7 @@ func (e *expr) test(s *scope) (bool, error) {
 
 // readsBody reports whether the value can depend on the request's body.
 func (e *expr) readsBody() bool {
-	return e.readsAny("json", "form", "form_all", "body_sha256")
+	return e.readsAny("json", "form", "form_all", "body_sha256", "multipart")
 }
 
 // readsAny reports whether it reads one of the roots.
@@ -234,7 +234,7 @@ func (e *expr) reads(at place) bool {
 	return slices.ContainsFunc(e.refs, func(r place) bool {
 		switch {
 		case at.root == "json" || at.root == "form":
-			if r.root == "body_sha256" {
+			if r.root == "body_sha256" || viewPlaces[r.root] != nil {
 				return true
 			}
 			if at.root == "form" && r.root == "form_all" {

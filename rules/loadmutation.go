@@ -36,7 +36,10 @@ func (d *decoder) mutation(m fields, op *Operation, l *loading) {
 	d.verifiable(m.At("verify_on_replay"), op, l)
 	d.compensate(m.At("compensate"), op)
 	op.namesJSON = op.reads("json")
-	op.bytesOnly = !op.namesJSON && !op.reads("form", "form_all") && (op.collations == nil || op.collations.body == 0)
+	if op.reads("multipart") {
+		op.view = "multipart"
+	}
+	op.bytesOnly = !op.namesJSON && op.view == "" && !op.reads("form", "form_all") && (op.collations == nil || op.collations.body == 0)
 }
 
 // reads reports whether the rule reads, or names a place of, the request's body under one of the roots.
@@ -228,13 +231,13 @@ func (d *decoder) payload(v value, op *Operation) {
 	op.ignored, op.minor = &placed{}, &placed{}
 	m, _ := d.Map(v, levelPayload)
 	for _, item := range d.OneOrMore(m.At("ignore")) {
-		if p, ok := d.place(item, "json", "form", "query", "path", "host"); ok {
+		if p, ok := d.place(item, "json", "form", "multipart", "query", "path", "host"); ok {
 			op.ignored.add(p)
 			op.ignores = true
 		}
 	}
 	for _, item := range d.OneOrMore(m.At("minor")) {
-		if p, ok := d.place(item, "json", "form", "query", "path", "host", "header"); ok {
+		if p, ok := d.place(item, "json", "form", "multipart", "query", "path", "host", "header"); ok {
 			op.minor.add(p)
 			op.hasMinor = true
 		}
@@ -258,7 +261,7 @@ func (d *decoder) payload(v value, op *Operation) {
 func (d *decoder) collate(name string, at, v value, op *Operation) {
 	p, ok := place{source: name, root: name}, name == "body"
 	if !ok {
-		if p, ok = d.place(at, "json", "form", "query", "path", "header"); ok && p.root == "header" && !slices.Contains(op.headers, p.steps[0].name) {
+		if p, ok = d.place(at, "json", "form", "multipart", "query", "path", "header"); ok && p.root == "header" && !slices.Contains(op.headers, p.steps[0].name) {
 			d.Fail("place", v, "the header field isn't payload", "add it to payload.headers")
 			return
 		}

@@ -358,6 +358,9 @@ func (p place) covers(root string, steps []placeStep) bool {
 
 // name is the single name of a place such as form.x; false for any other shape.
 func (p place) name() (string, bool) {
+	if viewPlaces[p.root] != nil && len(p.steps) > 0 {
+		return p.viewName()
+	}
 	if len(p.steps) != 1 || p.steps[0].kind != stepName {
 		return "", false
 	}

@@ -22,7 +22,7 @@ type oddness uint8
 // oddWithin is of an object or list that holds an odd value.
 const oddWithin, oddItself oddness = 1, 2
 
-var refusedOdd = refuse(ProblemAmbiguous, "the answer repeats the name that is read, or has NaN, half an emoji or no UTF-8 there")
+var refusedOdd = refuse(ProblemAmbiguous, "the body repeats the name that is read, or has NaN, half an emoji or no UTF-8 there")
 
 // oddAdapter gives CEL the members of an answer. An odd one is noted.
 type oddAdapter struct{ *scope }

@@ -259,6 +259,8 @@ type Operation struct {
 	emptySegments bool
 	// namesJSON says that the rule reads or names something in the request's JSON.
 	namesJSON bool
+	// view is the variable of its own by which the rule reads the body, such as multipart; "" for none.
+	view string
 	// bytesOnly says that the rule reads and names nothing in the request's body, and knows it by its bytes at most.
 	bytesOnly bool
 }

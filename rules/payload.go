@@ -15,8 +15,8 @@ const payloadFormat = "keep/v1 payload"
 //	[format, method, {path variables}, {host variables}, [[name, value], …], {headers}, body]
 //
 // without the places that don't count. Where the match has no path, the path variables are {"": whole path}. Query and
-// form are ordered by name, but for [listName]. The body is [], ["json", value], ["form", [[name, value], …]] or
-// ["bytes", SHA-256].
+// form are ordered by name, but for [listName]. The body is [], ["json", value], ["form", [[name, value], …]],
+// ["multipart", [[name, value], …]] or ["bytes", SHA-256].
 func (op *Operation) payload(s *scope, d *Derived) *Refusal {
 	if !op.readableJSON(s) {
 		return s.req.read().jsonProblem
@@ -27,6 +27,11 @@ func (op *Operation) payload(s *scope, d *Derived) *Refusal {
 	for _, name := range op.headers {
 		if refusal := s.req.unreadable(name); refusal != nil {
 			return refusal
+		}
+	}
+	if op.view != "" {
+		if problem := s.view(op.view).problem; problem != nil {
+			return problem
 		}
 	}
 	kept, _ := payloadBuffers.Get().(*[]byte)
@@ -81,8 +86,7 @@ func (op *Operation) appendPayload(dst []byte, s *scope, without *placed, n *col
 	}
 	dst = append(appendPairs(dst, without.texted("query", s.payloadQuery()), "query", n, func(name string) bool { return gone("query", name) }), ',')
 	dst = append(op.appendHeaders(dst, s.req, n, func(name string) bool { return gone("header", name) }), ',')
-	dst = op.appendBody(dst, s.req.read(), without, n)
-	return append(dst, ']')
+	return append(op.appendBody(dst, s, without, n), ']')
 }
 
 // payloadQuery is the query for the payload; one that can't be read without
@@ -178,9 +182,13 @@ func (op *Operation) comparesJSON(c *content) bool {
 	return c.untyped && (c.json.kind == jsonObject || c.json.kind == jsonArray)
 }
 
-// appendBody appends the body by what it is.
-func (op *Operation) appendBody(dst []byte, c *content, without *placed, n *collations) []byte {
-	m := without.tree()
+// appendBody appends the body by what it is. In the form that the rule reads it by, it is [name of the form, pairs].
+func (op *Operation) appendBody(dst []byte, s *scope, without *placed, n *collations) []byte {
+	c, m := s.req.read(), without.tree()
+	gone := func(root string) func(string) bool { return func(name string) bool { return without.has(root, name) } }
+	if seen := op.viewed(s); seen != nil {
+		return append(appendPairs(append(dst, `["`+op.view+`",`...), seen, op.view, n, gone(op.view)), ']')
+	}
 	switch {
 	case len(c.bytes) == 0:
 		return append(dst, "[]"...)
@@ -190,7 +198,7 @@ func (op *Operation) appendBody(dst []byte, c *content, without *placed, n *coll
 	case op.comparesJSON(c):
 		return append(appendCanonical(append(dst, `["json",`...), c.json, m), ']')
 	case c.form != nil && c.form.problem == nil:
-		return append(appendPairs(append(dst, `["form",`...), without.texted("form", c.form), "form", n, func(name string) bool { return without.has("form", name) }), ']')
+		return append(appendPairs(append(dst, `["form",`...), without.texted("form", c.form), "form", n, gone("form")), ']')
 	case n != nil && n.body != 0 && utf8.Valid(c.bytes):
 		return append(appendString(append(dst, `["text",`...), n.body.text(string(c.judged()))), ']')
 	}

@@ -206,6 +206,9 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	case "json":
 		v := s.json()
 		return s.once(name, func() any { return celOrEmpty(v, types.DefaultTypeAdapter) }), true
+	case "multipart":
+		v := s.tree(name)
+		return s.once(name, func() any { return celOrEmpty(v, oddAdapter{s}) }), true
 	case "body_sha256":
 		return s.bodyDigest(), true
 	case "account":

@@ -107,7 +107,7 @@ func fold(s string) string {
 
 // variables are what an expression may begin with; any other name there is a macro's own.
 var variables = []string{
-	"method", "authority", "host", "path", "query", "form", "header", "query_all", "form_all", "json", "body_sha256",
+	"method", "authority", "host", "path", "query", "form", "header", "query_all", "form_all", "json", "body_sha256", "multipart",
 	"account", "mutation", "steps", "response", "found", "object", "stored",
 }
 
@@ -144,14 +144,14 @@ func roaming(e ast.Expr) (roams bool, names []string) {
 	return roams, names
 }
 
-// checkCase notes names that differ only in case from what the expression reads. It looks in the request's JSON, and in
+// checkCase notes names that differ only in case from what the expression reads. It looks in the request's body, and in
 // what query_all and form_all list. Where it roams it may read any name.
 func (s *scope) checkCase(e *expr) {
 	for _, r := range e.refs {
 		switch r.root {
-		case "json":
-			if name, found := s.variantOf(e, r.steps); found {
-				s.note(refuseVariant("JSON body", name))
+		case "json", "multipart":
+			if name, found := s.variantOf(e, r); found {
+				s.note(refuseVariant(map[string]string{"json": "JSON body", "multipart": "multipart body"}[r.root], name))
 				return
 			}
 		case "query_all", "form_all":
@@ -171,20 +171,20 @@ func (s *scope) checkCase(e *expr) {
 	}
 }
 
-// variantOf finds the name in the request's JSON that differs only in case from what an expression reads. It follows
-// these steps, and goes beyond them where the expression roams.
-func (s *scope) variantOf(e *expr, steps []placeStep) (name string, found bool) {
-	v := s.json()
+// variantOf finds the name in the request's body that differs only in case from what an expression reads. It follows
+// the steps of one value, and goes beyond them where the expression roams.
+func (s *scope) variantOf(e *expr, r place) (name string, found bool) {
+	v := s.tree(r.root)
 	if e.roams {
 		at := v
-		for i := 0; at != nil && i < len(steps); i++ {
-			at, _ = at.step(steps[i])
+		for i := 0; at != nil && i < len(r.steps); i++ {
+			at, _ = at.step(r.steps[i])
 		}
 		if name, found := variantsBelow(at, e.roamed); found {
 			return name, true
 		}
 	}
-	return variantIn(v, steps)
+	return variantIn(v, r.steps)
 }
 
 // checkSecrets refuses a secret place that is spelt in another case: it would be
