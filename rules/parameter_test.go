@@ -90,8 +90,8 @@ func TestAParameterIsAConstantOfTheRule(t *testing.T) {
 func TestAPlaceWithAnEmptyParameterIsLeftOut(t *testing.T) {
 	t.Parallel()
 	op := load(t, withParameters).Connectors()[0].Operation("make")
-	if op.marker != nil || len(op.secret) > 0 || op.insignificant.tree() != nil {
-		t.Errorf("marker %+v, secret %+v", op.marker, op.secret)
+	if len(op.markers) > 0 || len(op.secret) > 0 || op.insignificant.tree() != nil {
+		t.Errorf("markers %+v, secret %+v", op.markers, op.secret)
 	}
 	_, findings := Load([]File{{Data: []byte(withParameters)}}, []Settings{parametersSet(map[string]Given{"base": one("")})}, Defaults{})
 	if !strings.Contains(findings.Error(), "a parameter in the path is empty") {
