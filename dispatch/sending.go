@@ -66,6 +66,8 @@ type Sending struct {
 	// Streams says that the rest of an answer over the limit has a taker, who ends the dispatch
 	// then.
 	Streams bool
+	// Events takes the events ahead of the one that answers; nil drops them.
+	Events Events
 	// Secrets were sent, and must not be kept, should the API echo them.
 	Secrets masking.Secrets
 
@@ -77,6 +79,9 @@ type Sending struct {
 	Content  *Content
 	TooLarge bool
 	Lost     error
+	// answered says that an event of a stream is the content, unanswered why none is.
+	answered   bool
+	unanswered string
 	// follows says that the answer, if it is a success, only accepted the mutation.
 	follows bool
 	Verdict upstream.Verdict
@@ -117,6 +122,11 @@ func (d *Dispatcher) Read(s *Sending) {
 		return
 	}
 	s.Header = stripped(s.Answer.Header)
+	if s.Operation.Stream && isEvents(s.Answer.Header) {
+		s.Header = maps.Clone(s.Header)
+		d.readEvents(s)
+		return
+	}
 	s.Content, s.TooLarge, s.Lost = d.content(s.Answer, s.Limit)
 	s.Trailer = s.Answer.Trailers()
 }
@@ -195,7 +205,13 @@ func (d *Dispatcher) uncoded(h http.Header, c *Content, limit int64) (*Content, 
 // Judge makes the verdict of what was seen.
 func (d *Dispatcher) Judge(s *Sending) {
 	evidence, opinion := s.Answer.Evidence(), verdict.Opinion{}
-	if evidence.Head {
+	if s.answered { // The stream was left, and not cut.
+		evidence.BodyComplete, evidence.ErrorClass, evidence.Error = true, "", ""
+	}
+	switch {
+	case s.unanswered != "":
+		opinion = verdict.Opinion{Kind: verdict.OpinionUncertain, Reason: s.unanswered}
+	case evidence.Head:
 		opinion = d.opinion(s, evidence)
 	}
 	now := d.Clock.Now()

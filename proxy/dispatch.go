@@ -54,6 +54,9 @@ func newSending(w *work, c ledger.Claimed) *sending {
 	if w.op.Send != nil {
 		s.Method = w.op.Send.CommitMethod()
 	}
+	if w.events != nil {
+		s.Events = w.events
+	}
 	return s
 }
 
@@ -191,7 +194,7 @@ const earlyCommit = 50 * time.Millisecond
 // whenLate arms the early record of a success; the returned function disarms it,
 // or waits for it.
 func (p *Proxy) whenLate(ctx context.Context, s *sending) (disarm func()) {
-	if s.Answer.Status == 0 || s.Answer.AtHand {
+	if s.Answer.Status == 0 || s.Answer.AtHand || s.w.op.Stream {
 		return func() {}
 	}
 	recorded := make(chan struct{})

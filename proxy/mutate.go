@@ -40,6 +40,10 @@ type work struct {
 	as *credential
 	// interim is where interim responses go: to the caller that does the work.
 	interim *interims
+	// events is where the events ahead of the answer go; nil where none can come.
+	events *events
+	// caller is the one of the key's callers that this is.
+	caller *keyCaller
 	// via is the entry that the request gets on its way; empty for none.
 	via string
 	// trailers says that the client takes them; see takesTrailers.
@@ -243,6 +247,7 @@ func (p *Proxy) do(x *exchange, r *http.Request, w *work) *http.Response {
 		run: x.caller.run, clientKey: w.clientKey, replay: w.claim.RepeatReplay,
 		payload: w.derived.PayloadDigest, client: x.client, answer: x.answer,
 	}
+	w.caller = c
 	leave := func(bool) { p.calls.leave(w.callKey, c) }
 	x.follow()
 	for {
@@ -253,7 +258,10 @@ func (p *Proxy) do(x *exchange, r *http.Request, w *work) *http.Response {
 		switch role {
 		case roleLead:
 			x.after = append(x.after, leave)
-			s := p.lead(x, w, call)
+			s, resp := p.leads(x, r, w, call)
+			if resp != nil {
+				return resp
+			}
 			if !s.repeatable() {
 				leave(false)
 			}
@@ -286,6 +294,14 @@ func repeated(target string) *refusal {
 	return refuse(problemRepeated, "This run has already asked for "+quoted(target)+" and got its answer, so asking again is a second intent; "+
 		"nothing was sent. If two are meant, give the rule a subkey that tells them apart; if the same one is meant, use the answer, "+
 		"or send the same Idempotency-Key again.")
+}
+
+// leads is lead, or the beginning of its answer where that is a stream of events.
+func (p *Proxy) leads(x *exchange, r *http.Request, w *work, call *call) (*reply, *http.Response) {
+	if w.op.Stream {
+		return p.leadEvents(x, r, w, call)
+	}
+	return p.lead(x, w, call), nil
 }
 
 // lead does the work and answers the call, whatever happens.

@@ -25,10 +25,7 @@ func (p *Proxy) pipeline(x *exchange, r *http.Request) (resp *http.Response) {
 	}()
 	defer func() {
 		if v := recover(); v != nil {
-			// The value may quote the request; its type may not.
-			p.config.Log.Error().Str("panic", fmt.Sprintf("%T", v)).Bytes("stack", debug.Stack()).Msg("handler")
-			resp = p.refused(x, r, refuse(problemInternal,
-				"The proxy failed on this request. If it was a mutation that had been claimed, its outcome is unknown."))
+			resp = p.refused(x, r, p.panicked(v))
 		}
 	}()
 	if f := nameItem(x, r.Header[headerItem]); f != nil {
@@ -53,6 +50,13 @@ func (p *Proxy) pipeline(x *exchange, r *http.Request) (resp *http.Response) {
 	resp = p.route(x, r, req)
 	p.through(x, r, resp)
 	return resp
+}
+
+// panicked logs a panic, and says what the client is told.
+func (p *Proxy) panicked(v any) *refusal {
+	// The value may quote the request; its type may not.
+	p.config.Log.Error().Str("panic", fmt.Sprintf("%T", v)).Bytes("stack", debug.Stack()).Msg("handler")
+	return refuse(problemInternal, "The proxy failed on this request. If it was a mutation that had been claimed, its outcome is unknown.")
 }
 
 // route finds the rule for a request and does what its effect says.

@@ -210,10 +210,7 @@ var (
 			"marker", "outcome", "success", "reconcile", "on_absent", "manual_check", "max_body", "repeat",
 			"secret", "settle", "absent_confirmations", "absent_spacing", "block_scope", "bounds",
 			"encoded_slash", "empty_segments", "timeout", "subkey_header", "drift", "was", "on_skip", "on_no_result", "max_dispatches", "watch",
-			"verify_on_replay", "send", "compensate", "upgrade", "accept", "evidence",
-		},
-		Later: []string{
-			"stream",
+			"verify_on_replay", "send", "compensate", "upgrade", "accept", "evidence", "stream",
 		},
 	}
 	levelCompensate = level{

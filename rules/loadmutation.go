@@ -32,6 +32,7 @@ func (d *decoder) mutation(m fields, op *Operation, l *loading) {
 	d.numbers(m, op, l)
 	d.watch(m.At("watch"), op)
 	d.send(m.At("send"), op)
+	op.Stream = d.boolean(m.At("stream"))
 	d.strategies(m.At("reconcile"), op)
 	d.verifiable(m.At("verify_on_replay"), op, l)
 	d.compensate(m.At("compensate"), op)

@@ -212,6 +212,8 @@ type Operation struct {
 	MaxBody int64
 	// NativeKey is nil where the API has none.
 	NativeKey *NativeKey
+	// Stream says that an answer may be a stream of events, one of which is the answer to the call.
+	Stream bool
 	// Watch is how a 202 is followed; nil where it counts as applied.
 	Watch *Watch
 	// Send is nil where the script's own request is sent.

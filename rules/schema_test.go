@@ -40,7 +40,7 @@ var formatKeys = []struct {
 		"operation",
 		func(line string) string { return withOperation(line) },
 		[]string{
-			"compensate: {delete: '/things/{object}'}",
+			"compensate: {delete: '/things/{object}'}", "stream: true",
 			"name: other", "match: {method: PUT, path: /x}", "before: []", "effect: mutation", "describe: x", "identity: none", "subkey: json.s",
 			"payload: {ignore: [json.a]}", "native_key: {header: k}", "marker: {json: m}", "outcome: [{otherwise: uncertain}]", "success: response.status == 200",
 			"reconcile: [{none: why}]", "on_absent: fail", "on_absent: redispatch", "max_dispatches: 3", "verify_on_replay: off", "verify_on_replay: \"off\"",
@@ -54,9 +54,7 @@ var formatKeys = []struct {
 			"evidence: [{claim: c, url: 'https://x.test/', quote: no such key, date: 2026-01-31, status: verified}]",
 			"on_skip: {status: 404, header: {a: b}, json: {id: {cel: json.name}}}", "on_no_result: {status: 200}",
 		},
-		[]string{
-			"stream: true",
-		},
+		nil,
 	},
 	{
 		"an operation that is passed on",

@@ -1,0 +1,163 @@
+package proxy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+// eventRules are those of a server that answers a call by a stream of events.
+const eventRules = `apiVersion: keep/v1
+connector: api
+version: 1
+hosts: ["HOST"]
+reads: safe-methods
+operations:
+  - name: call
+    match: {method: POST, path: /mcp}
+    effect: mutation
+    describe: "Call {json.params.name}"
+    identity: {name: json.params.name}
+    payload: {ignore: [json.id]}
+    stream: true
+    outcome:
+      - {when: has(response.json.result), then: applied}
+      - otherwise: uncertain
+    reconcile:
+      - none: "the server can't be asked"
+    manual_check: "look"
+`
+
+const (
+	calledAs = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"pay"}}`
+	progress = "id: e1\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progress\":1}}\n\n"
+	answer   = `{"jsonrpc":"2.0","id":7,"result":{"content":[]}}`
+)
+
+// eventStream is an upstream that begins with progress, and goes on once the client has it.
+func eventStream(read <-chan struct{}, then func(w io.Writer)) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, progress)
+		_ = http.NewResponseController(w).Flush()
+		if read != nil {
+			<-read
+		}
+		then(w)
+	}
+}
+
+// begin posts the call, and reads what comes up to the progress.
+func (r *run) begin() (*http.Response, *bufio.Reader) {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.upstream.URL+"/mcp", strings.NewReader(calledAs))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := r.client.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = resp.Body.Close() })
+	in := bufio.NewReader(resp.Body)
+	got := make([]byte, len(progress))
+	if _, err := io.ReadFull(in, got); err != nil || string(got) != progress {
+		r.t.Fatalf("the stream began with %q, %v", got, err)
+	}
+	return resp, in
+}
+
+func TestEventsPassAheadOfTheAnswer(t *testing.T) {
+	t.Parallel()
+	read := make(chan struct{})
+	w := newWorld(t, eventStream(read, func(w io.Writer) { _, _ = fmt.Fprintf(w, "event: message\r\ndata: %s\r\n\r\ndata: more\n\n", answer) }))
+	w.use(eventRules)
+	r := w.open("A-1")
+	resp, in := r.begin()
+	if m := w.mutation("A-1"); m.State != ledger.InFlight {
+		t.Errorf("the head alone made it %s", m.State)
+	}
+	close(read)
+	rest, err := io.ReadAll(in)
+	if want := "event: message\ndata: " + answer + "\n\n"; err != nil || string(rest) != want {
+		t.Errorf("the stream ended with %q, %v, want %q", rest, err, want)
+	}
+	if kind := resp.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Errorf("Content-Type %q", kind)
+	}
+	if m := w.mutation("A-1"); m.State != ledger.Applied {
+		t.Errorf("it is %s", m.State)
+	}
+	w.end(r)
+	again := w.open("A-1").post("/mcp", calledAs)
+	wantAnswer(t, again, http.StatusOK, answer, true)
+	if kind := again.header.Get("Content-Type"); kind != "application/json" {
+		t.Errorf("the replay is %q", kind)
+	}
+	w.wantSends("/mcp", 1)
+}
+
+func TestAStreamWithoutTheAnswerIsUnknown(t *testing.T) {
+	t.Parallel()
+	for name, then := range map[string]func(io.Writer){
+		"it ends":                 func(io.Writer) {},
+		"it answers another call": func(w io.Writer) { _, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":8,\"result\":{}}\n\n") },
+		"it asks by the same id":  func(w io.Writer) { _, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n\n") },
+		"the answer is cut":       func(w io.Writer) { _, _ = io.WriteString(w, "data: "+answer+"\n") },
+		"the answer is an error":  func(w io.Writer) { _, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":1}}\n\n") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, eventStream(nil, then))
+			w.use(eventRules)
+			_, in := w.open("A-1").begin()
+			rest, err := io.ReadAll(in)
+			if err != nil || !strings.Contains(string(rest), `"id":7,"error":{"code":-32001`) || !strings.Contains(string(rest), "unknown-outcome") {
+				t.Errorf("the stream ended with %q, %v", rest, err)
+			}
+			if m := w.mutation("A-1"); m.State != ledger.NeedsReconcile && m.State != ledger.Indeterminate {
+				t.Errorf("it is %s", m.State)
+			}
+		})
+	}
+}
+
+func TestAClientThatLeavesAStreamFindsItsAnswer(t *testing.T) {
+	t.Parallel()
+	left := make(chan struct{})
+	w := newWorld(t, eventStream(left, func(w io.Writer) { _, _ = fmt.Fprintf(w, "data: %s\n\n", answer) }))
+	w.use(eventRules)
+	r := w.open("A-1")
+	resp, _ := r.begin()
+	_ = resp.Body.Close()
+	r.client.CloseIdleConnections()
+	w.end(r)
+	second := make(chan got, 1)
+	next := w.open("A-1")
+	go func() { second <- next.post("/mcp", calledAs) }()
+	close(left)
+	if g := <-second; g.err != nil || g.body != answer {
+		t.Errorf("got %d %q, %v", g.status, g.body, g.err)
+	}
+	w.wantSends("/mcp", 1)
+}
+
+func TestTheAnswerIsRecordedBeforeItIsTold(t *testing.T) {
+	t.Parallel()
+	read := make(chan struct{})
+	w := newWorld(t, eventStream(read, func(w io.Writer) { _, _ = fmt.Fprintf(w, "data: %s\n\n", answer) }))
+	w.use(eventRules)
+	_, in := w.open("A-1").begin()
+	w.store.FailBefore()
+	close(read)
+	rest, err := io.ReadAll(in)
+	if err != nil || strings.Contains(string(rest), "content") || !strings.Contains(string(rest), "unknown-outcome") {
+		t.Errorf("the stream ended with %q, %v", rest, err)
+	}
+}
