@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"slices"
@@ -25,7 +24,7 @@ func TestEventsAreParted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := eventReader{in: bufio.NewReader(strings.NewReader(c.stream)), limit: 100}
+			r := newEventReader(strings.NewReader(c.stream), 100)
 			var events, data []string
 			for {
 				event, d, err := r.next()
@@ -46,7 +45,7 @@ func TestEventsAreParted(t *testing.T) {
 
 func TestAnEventHasABound(t *testing.T) {
 	t.Parallel()
-	r := eventReader{in: bufio.NewReader(strings.NewReader("data: " + strings.Repeat("a", 100) + "\n\n")), limit: 100}
+	r := newEventReader(strings.NewReader("data: "+strings.Repeat("a", 100)+"\n\n"), 100)
 	if _, _, err := r.next(); !errors.Is(err, errLongEvent) {
 		t.Errorf("got %v", err)
 	}

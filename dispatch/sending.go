@@ -71,6 +71,8 @@ type Sending struct {
 	// Secrets were sent, and must not be kept, should the API echo them.
 	Secrets masking.Secrets
 
+	// Sent is the request as it was sent.
+	Sent *upstream.Request
 	// Answer is what came back, Header and Trailer its end-to-end fields as they are kept.
 	Answer          *upstream.Answer
 	Header, Trailer http.Header
@@ -110,21 +112,20 @@ var identity = []string{"identity"}
 
 // Send sends the request, once, and judges the answer.
 func (d *Dispatcher) Send(ctx context.Context, s *Sending, r *upstream.Request) {
-	s.Answer = d.Sender.Send(ctx, r)
-	d.Read(s)
+	s.Sent, s.Answer = r, d.Sender.Send(ctx, r)
+	d.Read(ctx, s)
 	d.Decode(s)
 	d.Judge(s)
 }
 
 // Read reads the answer, at most the limit of it.
-func (d *Dispatcher) Read(s *Sending) {
+func (d *Dispatcher) Read(ctx context.Context, s *Sending) {
 	if s.Answer.Status == 0 {
 		return
 	}
 	s.Header = stripped(s.Answer.Header)
 	if s.Operation.Stream && isEvents(s.Answer.Header) {
-		s.Header = maps.Clone(s.Header)
-		d.readEvents(s)
+		d.readEvents(ctx, s)
 		return
 	}
 	s.Content, s.TooLarge, s.Lost = d.content(s.Answer, s.Limit)

@@ -83,7 +83,7 @@ func (p *Proxy) dispatch(ctx context.Context, w *work, c ledger.Claimed) (out *r
 	if f != nil {
 		return p.unsendable(ctx, s, f)
 	}
-	s.Answer = p.config.Sender.Send(ctx, request)
+	s.Sent, s.Answer = request, p.config.Sender.Send(ctx, request)
 	w.interim.end()
 	defer func() {
 		if !s.streaming {
@@ -92,7 +92,7 @@ func (p *Proxy) dispatch(ctx context.Context, w *work, c ledger.Claimed) (out *r
 	}()
 	sentPoint.Pass()
 	late := p.whenLate(ctx, s)
-	p.dispatcher.Read(&s.Sending)
+	p.dispatcher.Read(ctx, &s.Sending)
 	late()
 	p.dispatcher.Decode(&s.Sending)
 	p.dispatcher.Judge(&s.Sending)

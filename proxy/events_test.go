@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"keep-proxy/ledger"
@@ -41,7 +42,11 @@ const (
 
 // eventStream is an upstream that begins with progress, and goes on once the client has it.
 func eventStream(read <-chan struct{}, then func(w io.Writer)) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, progress)
 		_ = http.NewResponseController(w).Flush()
@@ -108,9 +113,13 @@ func TestAStreamWithoutTheAnswerIsUnknown(t *testing.T) {
 	for name, then := range map[string]func(io.Writer){
 		"it ends":                 func(io.Writer) {},
 		"it answers another call": func(w io.Writer) { _, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":8,\"result\":{}}\n\n") },
-		"it asks by the same id":  func(w io.Writer) { _, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n\n") },
-		"the answer is cut":       func(w io.Writer) { _, _ = io.WriteString(w, "data: "+answer+"\n") },
-		"the answer is an error":  func(w io.Writer) { _, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":1}}\n\n") },
+		"it asks by the same id": func(w io.Writer) {
+			_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n\n")
+		},
+		"the answer is cut": func(w io.Writer) { _, _ = io.WriteString(w, "data: "+answer+"\n") },
+		"the answer is an error": func(w io.Writer) {
+			_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":1}}\n\n")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,5 +168,92 @@ func TestTheAnswerIsRecordedBeforeItIsTold(t *testing.T) {
 	rest, err := io.ReadAll(in)
 	if err != nil || strings.Contains(string(rest), "content") || !strings.Contains(string(rest), "unknown-outcome") {
 		t.Errorf("the stream ended with %q, %v", rest, err)
+	}
+}
+
+// A server may close its connection, and let the client ask for the rest.
+func TestTheRestOfAStreamIsAskedFor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rest  func(http.ResponseWriter)
+		asked int
+		state ledger.State
+	}{
+		"it holds the answer": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = fmt.Fprintf(w, "data: %s\n\n", answer)
+		}, 1, ledger.Applied},
+		"it comes bit by bit": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, "id: e2\ndata: {}\n\n")
+		}, 2, ledger.Applied},
+		"it holds nothing": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "text/event-stream")
+		}, 3, ledger.Indeterminate},
+		"there is none": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusMethodNotAllowed) }, 1, ledger.Indeterminate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int32
+			w := newWorld(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost {
+					eventStream(nil, func(w io.Writer) { _, _ = io.WriteString(w, "retry: 1\n\n") })(w, r)
+					return
+				}
+				n := asked.Add(1)
+				if want := map[bool]string{false: "e1", true: "e2"}[n > 1 && name == "it comes bit by bit"]; r.Header.Get("Last-Event-ID") != want || r.Header.Get("Content-Type") != "" {
+					t.Errorf("asked with %v, want event %s", r.Header, want)
+				}
+				if n > 1 && name == "it comes bit by bit" {
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = fmt.Fprintf(w, "data: %s\n\n", answer)
+					return
+				}
+				c.rest(w)
+			})
+			w.use(eventRules)
+			_, in := w.open("A-1").begin()
+			if _, err := io.ReadAll(in); err != nil {
+				t.Error(err)
+			}
+			if m := w.mutation("A-1"); m.State != c.state || int(asked.Load()) != c.asked {
+				t.Errorf("it is %s, after %d questions", m.State, asked.Load())
+			}
+			w.wantSends("/mcp", 1+c.asked)
+		})
+	}
+}
+
+func TestAClientThatComesBackGetsTheRestOfTheStream(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]string{
+		answer:                          "data: " + answer + "\n\n",
+		`"id":7,"error":{"code":-32001`: "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			back := make(chan struct{})
+			w := newWorld(t, eventStream(back, func(w io.Writer) { _, _ = io.WriteString(w, last) }))
+			w.use(strings.Replace(eventRules, "stream: true", "stream: true\n    timeout: 1s", 1))
+			r := w.open("A-1")
+			resp, _ := r.begin()
+			_ = resp.Body.Close()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.upstream.URL+"/mcp", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Last-Event-ID", "e1")
+			again, err := r.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = again.Body.Close() }()
+			w.wantSends("/mcp", 1) // The client's GET is none of the upstream's.
+			close(back)
+			rest, err := io.ReadAll(again.Body)
+			if err != nil || !strings.Contains(string(rest), name) || strings.Contains(string(rest), "progress") {
+				t.Errorf("the rest is %q, %v", rest, err)
+			}
+		})
 	}
 }

@@ -101,6 +101,9 @@ func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Re
 			return p.refused(x, r, f)
 		}
 		x.effect = m.Effect.String()
+		if resp := p.rest(x, r, req.Authority()); resp != nil {
+			return resp
+		}
 		return p.pass(x, r, req, x.connector)
 	case m.Effect == rules.EffectMutation && m.Operation != nil:
 		return p.mutate(x, r, req, m, "")

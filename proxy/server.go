@@ -155,6 +155,7 @@ type Proxy struct {
 	inner      *http.Server
 	tunnels    *handover
 	calls      *calls
+	following  following
 	open       *open
 	stops      *stops
 	inline     *waits

@@ -82,7 +82,7 @@ func (p *Proxy) prepareStep(ctx context.Context, s *sending, i int) (given map[s
 	if s.Answer.Status == 0 {
 		return nil, nil, errors.New("it got no answer: " + s.Answer.Evidence().Error)
 	}
-	p.dispatcher.Read(&s.Sending)
+	p.dispatcher.Read(ctx, &s.Sending)
 	if s.Lost != nil || s.TooLarge {
 		return nil, nil, errors.New("its answer is longer than is kept, or can't be read")
 	}

@@ -32,7 +32,9 @@ func (d *decoder) mutation(m fields, op *Operation, l *loading) {
 	d.numbers(m, op, l)
 	d.watch(m.At("watch"), op)
 	d.send(m.At("send"), op)
-	op.Stream = d.boolean(m.At("stream"))
+	if op.Stream = d.boolean(m.At("stream")); op.Stream && m.Has("send") {
+		d.Fail("value", m.At("stream"), "the answer to a sending in steps is no stream of events", "keep one of stream and send")
+	}
 	d.strategies(m.At("reconcile"), op)
 	d.verifiable(m.At("verify_on_replay"), op, l)
 	d.compensate(m.At("compensate"), op)
