@@ -69,11 +69,9 @@ func (d *decoder) keyShape(m fields, k *NativeKey) {
 			"write format: hex, which has 64, or correct the lengths")
 	}
 	set, ok := d.text(m.At("charset"))
-	if !ok {
-		return
-	}
 	class, err := regexp.Compile("^[" + set + "]*$")
 	switch {
+	case !ok:
 	case err != nil || set[0] == '^' || strings.ContainsAny(set, "[]"):
 		d.Fail("value", m.At("charset"), quoted(set)+" is no set of characters", "write them as between the brackets of a regular expression, such as a-zA-Z0-9_-")
 	case !class.MatchString(shape.characters):

@@ -26,7 +26,7 @@ func (d *decoder) marker(v value) *marker {
 	if !ok {
 		return nil
 	}
-	mk, found, placed := &marker{append: m.Has("append")}, 0, false
+	mk, found, placed := &marker{append: m.Has("append"), leaves: []leaf{{marks: true}}}, 0, false
 	for _, in := range []string{"json", "form", "query", "append"} {
 		at := m.At(in)
 		if !at.Given() {
@@ -47,7 +47,7 @@ func (d *decoder) marker(v value) *marker {
 	}
 	mk.text = d.textWith(m.At("text"), inRecord)
 	d.markerValue(m, mk)
-	d.markerRoom(m, mk)
+	d.markerRoom(m.At("max_length"), mk)
 	if mk.append && !m.Has("text") && !m.Has("value") {
 		d.Fail("missing", m.At("text"), "append needs a text", `add text: "… {mutation.marker} …", or value: with the element of a list`)
 	}
@@ -74,12 +74,13 @@ func (d *decoder) markerValue(m fields, mk *marker) {
 	case !marks(mk.value.exprs()):
 		d.Fail("value", v, "does not hold the marker", "put {cel: mutation.marker} into it")
 	}
-	mk.leaves = mk.value.leavesBelow(nil)
+	if mk.leaves[0].value = mk.value; !mk.append {
+		mk.leaves = mk.value.leavesBelow(nil)
+	}
 }
 
 // markerRoom reads how long the field may be.
-func (d *decoder) markerRoom(m fields, mk *marker) {
-	most := m.At("max_length")
+func (d *decoder) markerRoom(most value, mk *marker) {
 	switch {
 	case mk.value != nil && mk.append:
 		mk.max = d.number(most, 1, 1<<30)
@@ -97,7 +98,7 @@ func (d *decoder) markerRoom(m fields, mk *marker) {
 func (d *decoder) replaces(v value, mk *marker, op *Operation) {
 	for _, at := range mk.sets() {
 		if at.root != "json" && mk.value != nil {
-			op.ignored.addText(mk.at, at.steps[1:])
+			op.ignored.addText(at)
 			continue
 		}
 		op.ignored.add(at)

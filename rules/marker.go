@@ -18,14 +18,14 @@ type marker struct {
 	// value is JSON: an object that is merged with what is there, or an element that is appended to a list. Nil for text.
 	// Below a form or the query the place holds JSON text.
 	value *template
-	// leaves are what a merged value writes.
+	// leaves are what is written, each with the names below the place that lead to it.
 	leaves []leaf
 	// max is the longest that the field may be: in elements of a list, else in characters or in bytes. 0 for any length.
 	max   int
 	bytes bool
 }
 
-// leaf is a value in a template that is no map, with the names that lead to it.
+// leaf is a value in a template that is no map. A text has none.
 type leaf struct {
 	steps []placeStep
 	value *template
@@ -50,16 +50,9 @@ func marks(list []*expr) bool {
 }
 
 // sets are the places where the marker replaces what the script wrote.
-func (mk *marker) sets() []place {
-	switch {
-	case mk.append:
-		return nil
-	case mk.value == nil:
-		return []place{mk.at}
-	}
-	var out []place
+func (mk *marker) sets() (out []place) {
 	for _, one := range mk.leaves {
-		if one.marks {
+		if one.marks && !mk.append {
 			at := place{source: mk.at.source, root: mk.at.root, steps: slices.Concat(mk.at.steps, one.steps)}
 			for _, step := range one.steps {
 				at.source = placeName(at.source, step.name)
@@ -96,12 +89,9 @@ func (op *Operation) fitting(req *Request) ([]*marker, *Refusal) {
 	isJSON := c.json != nil || c.jsonProblem != nil
 	isForm := !isJSON && (c.form != nil ||
 		len(c.bytes) == 0 && !slices.ContainsFunc(op.markers, func(mk *marker) bool { return mk.at.root == "query" }))
-	var out []*marker
-	for _, mk := range op.markers {
-		if fits, known := map[string]bool{"json": isJSON, "form": isForm}[mk.at.root]; fits || !known {
-			out = append(out, mk)
-		}
-	}
+	out := slices.DeleteFunc(slices.Clone(op.markers), func(mk *marker) bool {
+		return mk.at.root == "json" && !isJSON || mk.at.root == "form" && !isForm
+	})
 	if len(out) == 0 {
 		return nil, refuse(ProblemIdentity, "the body is of a kind into which the rule writes no marker; send JSON, or a form as application/x-www-form-urlencoded")
 	}
@@ -120,31 +110,22 @@ func (op *Operation) Unmarked(req *Request) bool {
 
 // overflows reports whether the field would be longer than it may be.
 func (mk *marker) overflows(s *scope) bool {
-	old := mk.old(s)
+	var old jsonValue
+	if mk.at.root == "json" {
+		old, _ = walk(s.req.read().json, mk.at.steps)
+	} else if old.text, _ = s.named(mk.at.root, mk.at.steps[0].name); mk.value != nil {
+		if v, err := parseJSON([]byte(old.text)); err == nil {
+			old = *v
+		}
+	}
 	if mk.value != nil {
 		return old.kind == jsonArray && len(old.items) >= mk.max
 	}
-	field, _ := mk.words(s) // Without a value the request is refused.
+	made, _, _ := mk.made(leaf{}, s) // Without a value the request is refused.
 	if mk.append {
-		field = old.text + field
+		made.text = old.text + made.text
 	}
-	return mk.bytes && len(field) > mk.max || !mk.bytes && utf8.RuneCountInString(field) > mk.max
-}
-
-// old is what the script wrote at the place; null for nothing.
-func (mk *marker) old(s *scope) jsonValue {
-	if mk.at.root == "json" {
-		v, _ := walk(s.req.read().json, mk.at.steps)
-		return v
-	}
-	text, _ := s.named(mk.at.root, mk.at.steps[0].name)
-	if mk.value == nil {
-		return stringValue(text)
-	}
-	if v, err := parseJSON([]byte(text)); err == nil {
-		return *v
-	}
-	return jsonValue{}
+	return mk.bytes && len(made.text) > mk.max || !mk.bytes && utf8.RuneCountInString(made.text) > mk.max
 }
 
 // marking is what the marker's expressions read.
@@ -154,17 +135,16 @@ func (op *Operation) marking(req *Request, mu Mutation) *scope {
 	return s
 }
 
-// words are the text that is written.
-func (mk *marker) words(s *scope) (string, *Refusal) {
-	if mk.text == nil {
-		return s.mutation.Marker, nil
+// made is what is written for a leaf. Without a value of its own that is the marker's text.
+func (mk *marker) made(one leaf, s *scope) (v jsonValue, present bool, err error) {
+	switch {
+	case one.value != nil:
+		return one.value.build(s)
+	case mk.text == nil:
+		return stringValue(s.mutation.Marker), true, nil
 	}
 	words, err := mk.text.exact(s)
-	if err != nil {
-		// The error may quote a value.
-		return "", refuse(ProblemIdentity, "the marker's text has no value in this request: "+mk.text.source)
-	}
-	return words, nil
+	return stringValue(words), err == nil, err
 }
 
 // mark writes the markers.
@@ -189,28 +169,25 @@ func (o *outgoing) mark(mu Mutation) *Refusal {
 // write makes one write.
 func (o *outgoing) write(mk *marker, s *scope) *Refusal {
 	edits, refusal := mk.edits(s)
-	if refusal != nil {
+	switch {
+	case refusal != nil:
 		return refusal
-	}
-	if mk.at.root == "json" {
+	case mk.at.root == "json":
 		return o.editBody(mk.at, edits...)
 	}
 	return o.setPair(mk.at, func(p *pairs) (string, *Refusal) { return mk.intoField(p, s, edits) })
 }
 
-// intoField is the new text of a form's field, or of a name of the query.
+// intoField is the new text of a form's field, or of a name of the query. A text is edited as a JSON string.
 func (mk *marker) intoField(p *pairs, s *scope, edits []edit) (string, *Refusal) {
-	if mk.value == nil && !mk.append {
-		return mk.words(s)
-	}
 	name := mk.at.steps[0].name
 	old, there := s.one(p.values(name), mk.at.root, name)
-	switch refusal := s.take(); {
-	case refusal != nil:
+	if refusal := s.take(); refusal != nil && (mk.append || mk.value != nil) {
 		return "", refusal
+	}
+	switch {
 	case mk.value == nil:
-		words, refusal := mk.words(s)
-		return old + words, refusal
+		old = string(appendString(nil, old))
 	case !there && mk.append:
 		old = "[]"
 	case !there:
@@ -221,6 +198,9 @@ func (mk *marker) intoField(p *pairs, s *scope, edits []edit) (string, *Refusal)
 		return "", refuse(ProblemIdentity, "the rule writes into the JSON text "+mk.at.where()+", which is none that can be read: "+err.Error())
 	}
 	changed, refusal := edited([]byte(old), parsed, mk.at, nil, edits)
+	if v, err := parseJSON(changed); mk.value == nil && err == nil {
+		return v.text, refusal
+	}
 	return string(changed), refusal
 }
 
@@ -247,31 +227,15 @@ func edited(text []byte, v *jsonValue, at place, steps []placeStep, edits []edit
 	return text, nil
 }
 
-// setText sets a JSON string.
-func setText(value string) edit {
-	return edit{change: func(jsontext.Value) (jsontext.Value, error) { return appendString(nil, value), nil }}
-}
-
 // edits are the changes of JSON by which the marker is written. A merged value sets what holds the marker. The rest of it
 // is written only where the script wrote nothing.
 func (mk *marker) edits(s *scope) (out []edit, refusal *Refusal) {
-	if mk.value == nil {
-		words, refusal := mk.words(s)
-		if mk.append {
-			return []edit{{change: func(old jsontext.Value) (jsontext.Value, error) { return appendText(old, words) }}}, refusal
-		}
-		return []edit{setText(words)}, refusal
-	}
-	leaves := mk.leaves
-	if mk.append {
-		leaves = []leaf{{value: mk.value, marks: true}}
-	}
-	for _, one := range leaves {
-		v, present, err := one.value.build(s)
+	for _, one := range mk.leaves {
+		v, present, err := mk.made(one, s)
 		switch {
 		case err != nil || one.marks && !present:
 			// The error may quote a value.
-			return nil, refuse(ProblemIdentity, "the marker's value can't be made of this request")
+			return nil, refuse(ProblemIdentity, "the marker's text or value has no value in this request")
 		case !present:
 			continue
 		}
@@ -279,7 +243,7 @@ func (mk *marker) edits(s *scope) (out []edit, refusal *Refusal) {
 		out = append(out, edit{one.steps, func(old jsontext.Value) (jsontext.Value, error) {
 			switch {
 			case mk.append:
-				return appendElement(old, made)
+				return appended(old, made, mk.value != nil)
 			case old != nil && !one.marks:
 				return old, nil
 			}
@@ -289,35 +253,23 @@ func (mk *marker) edits(s *scope) (out []edit, refusal *Refusal) {
 	return out, nil
 }
 
-// errNoText is a place to append to that holds no text.
-var errNoText = errors.New("there is something other than text at that place")
-
-// appendText appends to a JSON string; nothing and null count as empty.
-func appendText(old jsontext.Value, value string) (jsontext.Value, error) {
-	if len(old) == 0 || old.Kind() == jsontext.KindNull {
-		return appendString(nil, value), nil
+// appended appends to a JSON string or list; nothing and null count as empty.
+func appended(old, more jsontext.Value, list bool) (jsontext.Value, error) {
+	switch none := len(old) == 0 || old.Kind() == jsontext.KindNull; {
+	case none && list:
+		return slices.Concat([]byte("["), more, []byte("]")), nil
+	case none:
+		return more, nil
+	case list != (old.Kind() == jsontext.KindBeginArray) || !list && old.Kind() != jsontext.KindString:
+		return nil, errors.New("there is something other than a " + map[bool]string{true: "list", false: "text"}[list] + " at that place")
 	}
-	if old.Kind() != jsontext.KindString {
-		return nil, errNoText
+	// The old text and the old elements keep their spelling.
+	begun := slices.Clone(old[:len(old)-1])
+	if !list {
+		return append(begun, more[1:]...), nil
 	}
-	// Inside the quotes the old text keeps its spelling.
-	return slices.Concat(old[:len(old)-1], appendString(nil, value)[1:]), nil
-}
-
-// errNoList is a place to append to that holds no list.
-var errNoList = errors.New("there is something other than a list at that place")
-
-// appendElement appends to a JSON list; nothing and null count as empty.
-func appendElement(old, element jsontext.Value) (jsontext.Value, error) {
-	if len(old) == 0 || old.Kind() == jsontext.KindNull {
-		return slices.Concat([]byte("["), element, []byte("]")), nil
+	if begun = bytes.TrimRight(begun, " \t\r\n"); len(begun) > 1 {
+		begun = append(begun, ',')
 	}
-	if old.Kind() != jsontext.KindBeginArray {
-		return nil, errNoList
-	}
-	begun := bytes.TrimRight(old[:len(old)-1], " \t\r\n")
-	if begun[len(begun)-1] != '[' {
-		begun = append(slices.Clone(begun), ',')
-	}
-	return slices.Concat(begun, element, []byte("]")), nil
+	return slices.Concat(begun, more, []byte("]")), nil
 }

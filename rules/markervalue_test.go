@@ -125,8 +125,8 @@ func TestAMarkersValueRefuses(t *testing.T) {
 		"a field that comes twice":         {slackMarker, "metadata={}&metadata={}", []string{formHeader}, ProblemAmbiguous, "repeats a name"},
 		"text behind a field that repeats": {`marker: {append: form.a, text: "{mutation.marker}"}`, "a=1&a=2", []string{formHeader}, ProblemAmbiguous, "repeats a name"},
 		"an object in a form's list":       {`marker: {append: form.a, value: {cel: mutation.marker}}`, "a={}", []string{formHeader}, ProblemIdentity, "other than a list"},
-		"a value without value":            {`marker: {json: m, value: {a: {cel: json.none}, b: {cel: mutation.marker}}}`, `{}`, nil, ProblemIdentity, "can't be made"},
-		"a marker that is absent":          {`marker: {json: m, value: {b: {cel: "has(json.x) ? optional.of(mutation.marker) : optional.none()"}}}`, `{}`, nil, ProblemIdentity, "can't be made"},
+		"a value without value":            {`marker: {json: m, value: {a: {cel: json.none}, b: {cel: mutation.marker}}}`, `{}`, nil, ProblemIdentity, "no value"},
+		"a marker that is absent":          {`marker: {json: m, value: {b: {cel: "has(json.x) ? optional.of(mutation.marker) : optional.none()"}}}`, `{}`, nil, ProblemIdentity, "no value"},
 		"a digest of the body":             {slackMarker, `{}`, []string{"Content-Digest: sha-256=:x:"}, ProblemAmbiguous, "Content-Digest"},
 	} {
 		_, op := operation(t, mutationWith(tc.keys))

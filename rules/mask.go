@@ -23,8 +23,8 @@ type placed struct {
 	json *mask
 	// names are by root: form, query, path, host, header.
 	names map[string]map[string]bool
-	// texts are places in JSON texts, by root and name. Only a marker makes them.
-	texts map[string]map[string]*mask
+	// texts are places in JSON texts, below root and name.
+	texts *mask
 }
 
 // add puts a place in. The root json may have any depth, the others one name.
@@ -49,27 +49,21 @@ func (p *placed) add(at place) {
 	p.names[at.root][name] = true
 }
 
-// addText puts in what the steps lead to in the JSON text at a place.
-func (p *placed) addText(at place, steps []placeStep) {
-	if p.texts == nil {
-		p.texts = map[string]map[string]*mask{"form": {}, "query": {}}
-	}
-	name := at.steps[0].name
-	if p.texts[at.root][name] == nil {
-		p.texts[at.root][name] = &mask{}
-	}
-	p.texts[at.root][name].at(steps).drop = true
+// addText puts a place in that is in the JSON text of a form's field, or of a name of the query.
+func (p *placed) addText(at place) {
+	p.texts = p.texts.with(&mask{})
+	p.texts.child(placeStep{name: at.root}).at(at.steps).drop = true
 }
 
 // texted is a query or a form as it is compared: JSON texts of which a place is in are canonical, without it.
 func (p *placed) texted(root string, list *pairs) *pairs {
-	if p == nil || list == nil || list.problem != nil || len(p.texts[root]) == 0 {
+	if p == nil || p.texts == nil || p.texts.members[root] == nil || list.problem != nil {
 		return list
 	}
 	out := *list
 	out.list = slices.Clone(list.list)
 	for i, one := range out.list {
-		m := p.texts[root][one.name]
+		m := p.texts.members[root].members[one.name]
 		if v, err := parseJSON([]byte(one.value)); m != nil && err == nil {
 			out.list[i].value = string(appendCanonical(nil, v, m))
 		}
@@ -95,7 +89,7 @@ func (p *placed) holds(at place) bool {
 
 // with is the union of two sets.
 func (p *placed) with(other *placed) *placed {
-	out := &placed{json: p.json.with(other.json), names: map[string]map[string]bool{}, texts: p.texts}
+	out := &placed{json: p.json.with(other.json), names: map[string]map[string]bool{}, texts: p.texts.with(other.texts)}
 	for _, set := range []*placed{p, other} {
 		for root, names := range set.names {
 			if out.names[root] == nil {

@@ -95,30 +95,22 @@ const (
 // Replays is what the API answers to a repeat within the window.
 type Replays string
 
-// What a repeat is answered with.
+// A repeat gets every first answer, those of success alone, an answer without what the first one said, or 409.
 const (
-	// ReplaysAll is the first answer, an error too.
-	ReplaysAll Replays = "all"
-	// ReplaysSuccess is the first answer if that was a success; what failed is tried again.
-	ReplaysSuccess Replays = "success"
-	// ReplaysNone is an answer of its own, without what the first one said.
-	ReplaysNone Replays = "none"
-	// ReplaysConflict is 409.
+	ReplaysAll      Replays = "all"
+	ReplaysSuccess  Replays = "success"
+	ReplaysNone     Replays = "none"
 	ReplaysConflict Replays = "conflict"
 )
 
 // Mismatch is what another payload under a key of before leads to.
 type Mismatch string
 
-// What another payload leads to.
+// Another payload gets an error, or the answer to the first. Or it takes effect as well, or is part of the key.
 const (
-	// MismatchError is an error; nothing is done.
-	MismatchError Mismatch = "error"
-	// MismatchCached is the answer to the first payload; nothing is done.
-	MismatchCached Mismatch = "cached"
-	// MismatchExecuted is that it takes effect as well.
+	MismatchError    Mismatch = "error"
+	MismatchCached   Mismatch = "cached"
 	MismatchExecuted Mismatch = "executed"
-	// MismatchSeparate is that it takes effect as well, since the payload is part of the key.
 	MismatchSeparate Mismatch = "separate"
 )
 

@@ -127,7 +127,7 @@ func (o *outgoing) set(at place, value string) *Refusal {
 		o.header[http.CanonicalHeaderKey(at.steps[0].name)] = []string{value}
 		return nil
 	case "json":
-		return o.editBody(at, setText(value))
+		return o.editBody(at, edit{change: func(jsontext.Value) (jsontext.Value, error) { return appendString(nil, value), nil }})
 	}
 	return o.setPair(at, func(*pairs) (string, *Refusal) { return value, nil })
 }

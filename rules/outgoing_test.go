@@ -99,7 +99,7 @@ func TestOutgoingRefuses(t *testing.T) {
 		{"JSON that repeats a name", jsonKey, `{"a":1,"a":2}`, nil, sample(), ProblemAmbiguous, "repeats"},
 		{"a body that is no form", "marker: {form: keep}", `{"a":1}`, nil, sample(), ProblemIdentity, "no form"},
 		{"no marker", "marker: {json: keep}", `{"a":1}`, nil, Mutation{}, ProblemIdentity, "no marker"},
-		{"a marker appended to a number", `marker: {append: json.a, text: "{mutation.marker}"}`, `{"a":1}`, nil, sample(), ProblemIdentity, "other than text"},
+		{"a marker appended to a number", `marker: {append: json.a, text: "{mutation.marker}"}`, `{"a":1}`, nil, sample(), ProblemIdentity, "other than a text"},
 		{"a marker text without value", `marker: {json: a, text: "{json.b}{mutation.marker}"}`, `{"a":1}`, nil, sample(), ProblemIdentity, "no value"},
 		{"a digest of the body", jsonKey, `{"a":1}`, []string{"Content-Digest: sha-256=:x:"}, sample(), ProblemAmbiguous, "Content-Digest"},
 		{"an unknown encoding", jsonKey, `{"a":1}`, []string{"Content-Encoding: zstd"}, sample(), ProblemAmbiguous, "Content-Encoding"},
