@@ -124,7 +124,7 @@ func AccountAdvice(set *rules.Set, c config.Config) rules.Findings {
 }
 
 // ConnectorFiles lists the connector files in force: bundled ones by name, then
-// each folder's in the order of their names. What is named and isn't there is a
+// each folder's in the order of their names. Bundled ones that aren't selected can be extended all the same. What is named and isn't there is a
 // finding: without it, what its rules refuse might pass.
 func ConnectorFiles(c config.Connectors) ([]rules.File, rules.Findings, error) {
 	bundled, err := connectors.Files()
@@ -135,9 +135,7 @@ func ConnectorFiles(c config.Connectors) ([]rules.File, rules.Findings, error) {
 	var names []string
 	for _, f := range bundled {
 		names = append(names, f.Name)
-		if c.Bundled.Includes(f.Name) {
-			files = append(files, rules.File{Name: "bundled:" + f.Name + ".yaml", Data: f.Data})
-		}
+		files = append(files, rules.File{Name: "bundled:" + f.Name + ".yaml", Data: f.Data, Bundled: f.Name, Base: !c.Bundled.Includes(f.Name)})
 	}
 	var missing rules.Findings
 	for i, name := range c.Bundled.Names {
@@ -225,7 +223,7 @@ func ParameterSettings(c config.Connectors, files []rules.File) (out []rules.Set
 	for _, s := range RuleSettings(c) {
 		if slices.ContainsFunc(files, func(f rules.File) bool {
 			found := connectorLine.FindSubmatch(f.Data)
-			return found != nil && string(found[1]) == s.Connector
+			return !f.Base && found != nil && string(found[1]) == s.Connector
 		}) {
 			out = append(out, rules.Settings{Connector: s.Connector, Parameters: s.Parameters})
 		}

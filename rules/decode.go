@@ -23,6 +23,8 @@ type decoder struct {
 	findings Findings
 	// undoing says that what is read may name the object that is taken back. A pinned file is a stored version.
 	undoing, pinned bool
+	// extended is the bundled file that this one extends.
+	extended File
 	// params are the values of the file's parameters.
 	params parameterValues
 }
@@ -30,8 +32,9 @@ type decoder struct {
 func newDecoder(file string, pinned bool) *decoder {
 	d := &decoder{pinned: pinned}
 	d.Report = func(code string, at Where, problem, fix string) {
+		file, line := (&Connector{File: file, extended: d.extended}).Locate(at.Line)
 		d.findings = append(d.findings, Finding{
-			Severity: SeverityError, Code: code, File: file, Line: at.Line, Column: at.Column,
+			Severity: SeverityError, Code: code, File: file, Line: line, Column: at.Column,
 			Key: at.Key, Value: printable(at.Value), Problem: problem, Fix: fix,
 		})
 	}
@@ -195,7 +198,7 @@ var (
 	levelConnector = level{
 		Name: "the connector",
 		Known: []string{
-			"apiVersion", "connector", "was", "version", "title", "hosts", "host_group", "reads", "account",
+			"apiVersion", "connector", "extends", "was", "version", "title", "hosts", "host_group", "reads", "account",
 			"parameters", "block_scope", "trust_refused", "rate", "operations", "cases", "accept", "evidence",
 		},
 		Later: []string{"aws"},

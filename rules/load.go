@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,9 +17,13 @@ import (
 // and defaults. All problems of all files are found at once; if any is an error
 // the set is nil. No two files may hold the same connector or overlapping hosts.
 func Load(files []File, settings []Settings, d Defaults) (*Set, Findings) {
-	l := &loading{defaults: d.filled(), settings: settings, at: map[*Connector]Where{}}
-	for _, f := range files {
-		l.file(f)
+	l := newLoading(settings, d.filled(), files)
+	for _, bundled := range []bool{false, true} { // What a file extends is known when the bundled ones are read.
+		for _, f := range files {
+			if _, extended := l.extended[f.Bundled]; (f.Bundled != "") == bundled && !f.Base && !extended {
+				l.file(f)
+			}
+		}
 	}
 	l.unusedSettings()
 	l.collisions()
@@ -33,7 +38,8 @@ func Load(files []File, settings []Settings, d Defaults) (*Set, Findings) {
 // other connectors are passed over. So are overrides for operations that this version doesn't have or that don't fit
 // it.
 func LoadPinned(content []byte, settings []Settings, d Defaults) (*Connector, Findings) {
-	l := &loading{defaults: d.filled(), settings: settings, pinned: true, at: map[*Connector]Where{}}
+	l := newLoading(settings, d.filled(), nil)
+	l.pinned = true
 	l.file(File{Name: "pinned", Data: content})
 	sortFindings(l.findings)
 	if l.findings.Failed() || len(l.connectors) != 1 {
@@ -50,6 +56,9 @@ type loading struct {
 	defaults Defaults
 	settings []Settings
 	pinned   bool
+	// files are all files. Of the bundled ones that others extend, extended says which do.
+	files    []File
+	extended map[string]string
 	// set are the values of parameters that hold whatever the settings say; nil for those of the settings.
 	set        map[string]Given
 	findings   Findings
@@ -58,13 +67,18 @@ type loading struct {
 	at map[*Connector]Where
 }
 
+func newLoading(settings []Settings, d Defaults, files []File) *loading {
+	return &loading{defaults: d, settings: settings, files: files, extended: map[string]string{}, at: map[*Connector]Where{}}
+}
+
 // file reads one file.
 func (l *loading) file(f File) {
 	d := newDecoder(f.Name, l.pinned)
 	defer func() { l.findings = append(l.findings, d.findings...) }()
-	data := f.Data
+	data, base := f.Data, File{}
 	if l.pinned {
 		data, l.set = d.unsettled(data)
+		data, base.Data, _ = bytes.Cut(data, []byte(extendedMark))
 	}
 	root, ok := d.Document(data)
 	switch {
@@ -74,15 +88,26 @@ func (l *loading) file(f File) {
 		d.Fail(strictyaml.CodeSyntax, root, "the file is empty", "begin it with apiVersion: "+APIVersion)
 		return
 	}
+	base, changed, ok := l.extend(d, root, f, base)
+	if !ok {
+		return
+	}
 	c := d.connector(root, l)
 	if c == nil {
 		return
+	}
+	if c.extended, c.rebased = base, changed; base.Bundled != "" && c.Name != base.Bundled {
+		c.Was = append(c.Was, base.Bundled)
+	}
+	if base.Data != nil {
+		data = slices.Concat(data, []byte(extendedMark), base.Data)
 	}
 	c.Content = slices.Concat(data, []byte(c.settled()))
 	sum := sha256.Sum256(c.Content)
 	c.Hash, c.File = hex.EncodeToString(sum[:]), f.Name
 	c.with = func(set map[string]Given) (*Connector, Findings) {
-		other := &loading{defaults: l.defaults, settings: l.settings, set: set, at: map[*Connector]Where{}}
+		other := newLoading(l.settings, l.defaults, l.files)
+		other.set = set
 		if other.file(f); len(other.findings) > 0 {
 			return nil, other.findings
 		}
@@ -141,7 +166,7 @@ func (l *loading) collisions() {
 		for _, other := range l.connectors[:i] {
 			if c.Name == other.Name {
 				l.collision(c, "repeated-connector", "the connector "+c.Name+" is already in "+other.File,
-					"keep one of the two files; to use your copy of a bundled one, leave that one out of connectors.bundled")
+					"keep one of the two files; to use your copy of a bundled one, leave that one out of connectors.bundled, or let yours say extends: "+c.Name)
 				continue
 			}
 			names := append([]string{c.Name}, c.Was...)
@@ -153,7 +178,7 @@ func (l *loading) collisions() {
 				for _, g := range other.hosts {
 					if h.overlaps(g) {
 						l.collision(c, "host-overlap", fmt.Sprintf("the host %s is also one of %s (%s)", h.source, other.Name, g.source),
-							"a host belongs to one connector: move the operations into one file, or change settings.hosts")
+							"a host belongs to one connector: let your file say extends: with the name of the bundled one, move the operations into one file, or change settings.hosts")
 					}
 				}
 			}
@@ -164,8 +189,9 @@ func (l *loading) collisions() {
 // collision records a problem between two files.
 func (l *loading) collision(c *Connector, code, problem, fix string) {
 	at := l.at[c]
+	file, line := c.Locate(at.Line)
 	l.findings = append(l.findings, Finding{
-		Severity: SeverityError, Code: code, File: c.File, Line: at.Line, Column: at.Column, Key: "hosts", Problem: problem, Fix: fix,
+		Severity: SeverityError, Code: code, File: file, Line: line, Column: at.Column, Key: "hosts", Problem: problem, Fix: fix,
 	})
 }
 
@@ -190,6 +216,9 @@ func newSet(connectors []*Connector) *Set {
 type File struct {
 	Name string
 	Data []byte
+	// Bundled is the name by which others may extend it; empty for a user's file. With Base it is only for that.
+	Bundled string
+	Base    bool
 }
 
 // Settings are what a user says about one connector in config.yaml. Credentials

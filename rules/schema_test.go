@@ -28,7 +28,7 @@ var formatKeys = []struct {
 			return line + "\n" + head + simpleMutation
 		},
 		[]string{
-			"apiVersion: keep/v1", "connector: other", "version: 2", "title: Other", "hosts: [other.test]", "host_group: others", "reads: [/x]",
+			"apiVersion: keep/v1", "extends: shop", "connector: other", "version: 2", "title: Other", "hosts: [other.test]", "host_group: others", "reads: [/x]",
 			"account: header['x-a']", "account: {get: /me, value: response.json.id, cache: 1h}", "block_scope: item", "trust_refused: true", "rate: {requests: 5, per: 1s}", "operations: []",
 			"parameters: {p: {type: list, default: [a], description: d}, q: {default: '', type: text}, r: {type: number, default: 5}, s: {type: boolean, default: true}}",
 			"evidence: [{claim: it has no key, status: unverified}]",
@@ -178,7 +178,9 @@ func TestEveryKeyOfTheFormatWorksOrIsRefusedByName(t *testing.T) {
 	t.Parallel()
 	for _, level := range formatKeys {
 		for _, line := range level.works {
-			set, findings := Load([]File{{Name: "f.yaml", Data: []byte(level.file(line))}}, nil, Defaults{})
+			set, findings := Load([]File{
+				{Name: "f.yaml", Data: []byte(level.file(line))}, {Data: []byte(bundledFile), Bundled: "shop", Base: true},
+			}, nil, Defaults{})
 			if set == nil {
 				t.Errorf("%s: %s\n%v\n%s", level.level, line, findings, level.file(line))
 			}

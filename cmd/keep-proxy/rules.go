@@ -154,7 +154,10 @@ func loadFiles(c config.Config, names []string) (*rules.Set, rules.Findings, err
 	if len(names) == 0 {
 		return app.LoadRules(c)
 	}
-	var files []rules.File
+	files, _, err := app.ConnectorFiles(config.Connectors{}) // Those that the named ones may extend.
+	if err != nil {
+		return nil, nil, err
+	}
 	var unread rules.Findings
 	for _, name := range names {
 		found, err := app.NamedFiles(name)
