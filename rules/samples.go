@@ -16,6 +16,8 @@ type Sample struct {
 	Request Raw
 	// Changed is the same mutation with another payload; nil if no such request is known.
 	Changed *Raw
+	// ManualCheck is the rule's text for a person, with its insertions as they are written.
+	ManualCheck string
 }
 
 // Samples are a request of each mutating operation, in the order of the operations: that of the first case that is
@@ -43,7 +45,11 @@ func (c *Connector) sampleOf(op *Operation) (Sample, bool) {
 		if c.derived(one.request, op) == nil {
 			continue
 		}
-		return Sample{Operation: op, Case: one.name, Request: one.request, Changed: c.changed(one.request, op)}, true
+		s := Sample{Operation: op, Case: one.name, Request: one.request, Changed: c.changed(one.request, op)}
+		if op.manualCheck != nil {
+			s.ManualCheck = op.manualCheck.source
+		}
+		return s, true
 	}
 	return Sample{}, false
 }

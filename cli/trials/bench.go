@@ -61,6 +61,7 @@ type bench struct {
 	o         Options
 	dir       string
 	ca        *testca.CA
+	fake      *data.Fake
 	clock     *movedClock
 	app       *app.App
 	api       *client.Client
@@ -78,17 +79,16 @@ type bench struct {
 func Run(ctx context.Context, o Options) (report Report, err error) {
 	b := &bench{o: o, clock: &movedClock{Clock: clock.System()}}
 	defer func() { err = errors.Join(err, b.close()) }() //nolint:contextcheck // What was started ends, also when ctx has ended.
+	if b.fake, err = data.Load(o.Fake); err != nil {
+		return Report{}, err
+	}
 	if err := b.start(ctx); err != nil {
 		return Report{}, err
 	}
-	fake, err := data.Load(o.Fake)
-	if err != nil {
-		return Report{}, err
-	}
-	report = Report{Connector: b.connector.Name, Fake: fake.Name(), Rows: []Row{}}
+	report = Report{Connector: b.connector.Name, Title: b.connector.Title, Fake: b.fake.Name(), Rows: []Row{}}
 	for _, s := range b.samples {
-		row := Row{Operation: s.Operation.Name, Case: s.Case}
-		for _, one := range append(Kinds(), errorKinds(fake, s.Operation.Name)...) {
+		row := Row{Operation: s.Operation.Name, Case: s.Case, ManualCheck: s.ManualCheck}
+		for _, one := range append(Kinds(), errorKinds(b.fake, s.Operation.Name)...) {
 			if len(o.only) > 0 && !slices.Contains(o.only, one.Name) {
 				continue
 			}
@@ -142,10 +142,6 @@ func (b *bench) start(ctx context.Context) error {
 
 // configuration has the connector alone, with what its fake says that it needs.
 func (b *bench) configuration() (config.Config, error) {
-	fake, err := data.Load(b.o.Fake)
-	if err != nil {
-		return config.Config{}, err
-	}
 	connectors := map[string]any{"bundled": []string{b.o.Name}}
 	name := b.o.Name
 	if b.o.Connector != nil {
@@ -162,7 +158,7 @@ func (b *bench) configuration() (config.Config, error) {
 		}
 		connectors = map[string]any{"bundled": []string{}, "dirs": []string{dir}}
 	}
-	if settings := fake.Configure(); settings != nil {
+	if settings := b.fake.Configure(); settings != nil {
 		settings["connector"] = name
 		connectors["settings"] = []any{settings}
 	}

@@ -16,8 +16,8 @@ import (
 
 // Kind is one kind of trial.
 type Kind struct {
-	// Name heads its column, Means says what is done and what must hold.
-	Name, Means string
+	// Short heads its column, Name is its name, Means says what is done and what must hold.
+	Short, Name, Means string
 	// run says what came of it; an error is what was seen of a failure.
 	run func(*trial) (Cell, error)
 }
@@ -25,17 +25,17 @@ type Kind struct {
 // Kinds are the trials, in the order of the table. Each documented error is one more.
 func Kinds() []Kind {
 	return []Kind{
-		{"applied", "Nothing goes wrong. One effect.", applied},
-		{"replayed", "The script is run again. It gets the stored answer; nothing is sent.", replayed},
-		{"lost answer found", "It takes effect, and the answer is lost. Still one effect.", lostAndThere},
-		{"lost answer absent", "It is lost before it takes effect. Once that is certain it is sent again. One effect.", lostAndAbsent},
-		{"late commit inside settle", "The connection breaks, and it takes effect only shortly before `settle` is over. One effect.", lateCommit},
-		{"duplicate found", "The API itself does it twice. Somebody is told.", duplicate},
-		{"429 with Retry-After", "The API wants to be asked later. It is sent again then. One effect.", throttled},
-		{"changed payload", "The script is run again and sends something else under the same identity. Nothing is sent.", changedPayload},
-		{"two items", "Another item asks for the same, and its request is lost. What the first one made isn't taken for its own.", twoItems},
-		{"resend inside the window", "The answer is lost, and it is sent again under its key. One effect.", resendInside},
-		{"resend after the window", "The answer is lost, and the API can't be reached before its keys are forgotten. One effect.", resendAfter},
+		{"applied", "applied", "Nothing goes wrong. One effect.", applied},
+		{"replayed", "replayed", "The script is run again. It gets the stored answer; nothing is sent.", replayed},
+		{"found", "lost answer found", "It takes effect, and the answer is lost. Still one effect.", lostAndThere},
+		{"absent", "lost answer absent", "It is lost before it takes effect. Once that is certain it is sent again. One effect.", lostAndAbsent},
+		{"late", "late commit inside settle", "The connection breaks, and it takes effect only shortly before `settle` is over. One effect.", lateCommit},
+		{"twice", "duplicate found", "The API itself does it twice. Somebody is told.", duplicate},
+		{"429", "429 with Retry-After", "The API wants to be asked later. It is sent again then. One effect.", throttled},
+		{"changed", "changed payload", "The script is run again and sends something else under the same identity. Nothing is sent.", changedPayload},
+		{"two items", "two items", "Another item asks for the same, and its request is lost. What the first one made isn't taken for its own.", twoItems},
+		{"resend", "resend inside the window", "The answer is lost, and it is sent again under its key. One effect.", resendInside},
+		{"too late", "resend after the window", "The answer is lost, and the API can't be reached before its keys are forgotten. One effect.", resendAfter},
 	}
 }
 
@@ -47,10 +47,10 @@ func errorKinds(fake *data.Fake, operation string) (all []Kind) {
 		}
 		name := ErrorPrefix + e.Name
 		if e.Expect != data.ExpectApplied {
-			all = append(all, Kind{name, "", func(t *trial) (Cell, error) { return t.documented(e, false) }})
+			all = append(all, Kind{"", name, "", func(t *trial) (Cell, error) { return t.documented(e, false) }})
 		}
 		if e.Expect != data.ExpectFailed {
-			all = append(all, Kind{name + ", after the effect", "", func(t *trial) (Cell, error) { return t.documented(e, true) }})
+			all = append(all, Kind{"", name + ", after the effect", "", func(t *trial) (Cell, error) { return t.documented(e, true) }})
 		}
 	}
 	return all

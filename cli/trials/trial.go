@@ -87,9 +87,7 @@ func (b *bench) try(ctx context.Context, one Kind, s rules.Sample) (cell Cell, e
 // serve starts the fake.
 func (t *trial) serve() error {
 	var err error
-	if t.fake, err = data.Load(t.o.Fake); err != nil {
-		return err
-	}
+	t.fake = t.bench.fake.Fresh()
 	cfg := server.Config{API: t.fake, Now: t.clock.Now}
 	if t.sample.Request.Scheme == "https" {
 		if cfg.Certificate, err = t.ca.Leaf(t.hosts...); err != nil {

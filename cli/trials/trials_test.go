@@ -1,6 +1,11 @@
 package trials_test
 
 import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -9,36 +14,65 @@ import (
 	"keep-proxy/connectors"
 )
 
-// run tries a bundled connector against its fake.
-func run(t *testing.T, name string) trials.Report {
-	t.Helper()
-	fake, err := connectors.Fake(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := trials.Run(t.Context(), trials.Options{Name: name, Fake: fake, Version: "test", Log: zerolog.Nop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return report
-}
+var update = flag.Bool("update", false, "write docs/connectors from the trials")
 
-func TestBundledConnectorsPassTheirTrials(t *testing.T) {
+// TestTheConnectorPages tries every bundled connector, and compares docs/connectors with what came of it.
+func TestTheConnectorPages(t *testing.T) {
 	t.Parallel()
 	files, err := connectors.Files()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range files {
-		if _, err := connectors.Fake(f.Name); err != nil {
-			continue
-		}
-		t.Run(f.Name, func(t *testing.T) {
-			t.Parallel()
-			report := run(t, f.Name)
-			if report.Failed() {
-				t.Errorf("trials failed:\n%s", report.Text())
+	reports := make([]trials.Report, len(files))
+	t.Run("connectors", func(t *testing.T) {
+		for i, f := range files {
+			fake, err := connectors.Fake(f.Name)
+			if err != nil {
+				continue
 			}
-		})
+			t.Run(f.Name, func(t *testing.T) {
+				t.Parallel()
+				report, err := trials.Run(t.Context(), trials.Options{Name: f.Name, Fake: fake, Version: "test", Log: zerolog.Nop()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if report.Failed() {
+					t.Errorf("trials failed:\n%s", report.Text())
+				}
+				reports[i] = report
+			})
+		}
+	})
+	var others []string
+	for i, f := range files {
+		if reports[i].Connector == "" {
+			others = append(others, f.Name)
+		}
+	}
+	reports = slices.DeleteFunc(reports, func(r trials.Report) bool { return r.Connector == "" })
+	pages := map[string]string{"README": trials.Summary(reports, others)}
+	for _, r := range reports {
+		pages[r.Connector] = r.Page()
+	}
+	const dir = "../../docs/connectors"
+	for name, want := range pages {
+		file := filepath.Join(dir, name+".md")
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("%s is not what the trials say (%v); run go test ./cli/trials -run Pages -update", file, err)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if _, ok := pages[strings.TrimSuffix(e.Name(), ".md")]; !ok {
+			t.Errorf("%s/%s is about no bundled connector", dir, e.Name())
+		}
 	}
 }

@@ -57,20 +57,31 @@ func Load(content []byte) (*Fake, error) {
 	if err != nil {
 		return nil, err
 	}
-	fake := &Fake{file: f, settings: map[string]any{"lag": "0s"}, made: map[string]int{}, keys: vendorkey.New(0)}
-	maps.Copy(fake.settings, f.Settings)
-	if f.Keys != nil {
-		if _, set := fake.settings["key_window"]; !set {
-			fake.settings["key_window"] = f.Keys.Window.Std().String()
+	f.Settings = widened(f.Settings).(map[string]any) //nolint:forcetypeassert // It was one before.
+	for _, some := range f.Seed {
+		for i := range some {
+			widened(some[i])
 		}
 	}
-	for _, kind := range slices.Sorted(maps.Keys(f.Seed)) {
-		for _, fields := range f.Seed[kind] {
-			fake.made[kind]++
-			fake.put(object{Kind: kind, Row: fake.made[kind], Fields: widened(fields).(map[string]any)})
-		}
-	}
+	fake := (&Fake{file: f}).Fresh()
 	return fake, fake.Adjust(nil)
+}
+
+// Fresh is the fake of the same file, with the objects and settings that it begins with.
+func (f *Fake) Fresh() *Fake {
+	fresh := &Fake{file: f.file, settings: map[string]any{"lag": "0s"}, made: map[string]int{}, keys: vendorkey.New(0)}
+	if k := f.file.Keys; k != nil {
+		fresh.settings["key_window"] = k.Window.Std().String()
+	}
+	maps.Copy(fresh.settings, f.file.Settings)
+	fresh.keys.SetWindow(fresh.duration("key_window"))
+	for kind, some := range f.file.Seed {
+		for _, fields := range some {
+			fresh.made[kind]++
+			fresh.put(object{Kind: kind, Row: fresh.made[kind], Fields: fields})
+		}
+	}
+	return fresh
 }
 
 // widened has the numbers of YAML as those of JSON.
@@ -137,7 +148,7 @@ func (f *Fake) Adjust(settings []byte) error {
 			}
 		}
 	}
-	f.settings = widened(next).(map[string]any)
+	f.settings = next
 	f.keys.SetWindow(f.duration("key_window"))
 	return nil
 }
