@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -72,13 +73,15 @@ type bench struct {
 	// upstream is the address of the fake of now.
 	upstream atomic.Pointer[string]
 	down     atomic.Bool // nobody answers there
-	number   int
+	number   int         // of all trials
+	tries    int         // of those with this program
+	doubtful bool        // what was found in a trial told nothing
 }
 
 // Run tries every mutating operation of the connector.
 func Run(ctx context.Context, o Options) (report Report, err error) {
 	b := &bench{o: o, clock: &movedClock{Clock: clock.System()}}
-	defer func() { err = errors.Join(err, b.close()) }() //nolint:contextcheck // What was started ends, also when ctx has ended.
+	defer func() { err = errors.Join(err, b.stop()) }() //nolint:contextcheck // What was started ends, also when ctx has ended.
 	if b.fake, err = data.Load(o.Fake); err != nil {
 		return Report{}, err
 	}
@@ -106,9 +109,10 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	return report, nil
 }
 
-// start starts the program.
+// start starts the program, with a new folder.
 func (b *bench) start(ctx context.Context) error {
 	var err error
+	b.tries = 0
 	if b.dir, err = os.MkdirTemp("", "keep-proxy-trials-"); err != nil {
 		return err
 	}
@@ -119,8 +123,10 @@ func (b *bench) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := b.load(c); err != nil {
-		return err
+	if b.connector == nil {
+		if err := b.load(c); err != nil {
+			return err
+		}
 	}
 	b.app, err = app.New(ctx, app.Options{
 		Config: c, Log: b.o.Log, Clock: b.clock, Version: b.o.Version, Note: func(string) {}, Trial: &app.Trial{Dial: b.dial},
@@ -158,7 +164,7 @@ func (b *bench) configuration() (config.Config, error) {
 		}
 		connectors = map[string]any{"bundled": []string{}, "dirs": []string{dir}}
 	}
-	if settings := b.fake.Configure(); settings != nil {
+	if settings := maps.Clone(b.fake.Configure()); settings != nil {
 		settings["connector"] = name
 		connectors["settings"] = []any{settings}
 	}
@@ -220,8 +226,8 @@ func (b *bench) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, network, *to)
 }
 
-// close ends the program and removes its folder.
-func (b *bench) close() error {
+// stop ends the program and removes its folder.
+func (b *bench) stop() error {
 	var errs []error
 	if b.api != nil {
 		b.api.Close()
@@ -231,5 +237,6 @@ func (b *bench) close() error {
 		defer cancel()
 		errs = append(errs, b.app.Stop(ctx))
 	}
+	b.api, b.app = nil, nil
 	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
 }

@@ -222,12 +222,14 @@ func duplicate(t *trial) (Cell, error) {
 		return Cell{}, err
 	}
 	made, _, err = t.tally()
-	switch told := m.Escalation != nil && m.Escalation.ClosedAt.IsZero(); {
+	switch told := m.State == "applied" && m.Escalation != nil && m.Escalation.ClosedAt.IsZero(); {
 	case err != nil:
 		return Cell{}, err
 	case len(made) > 2:
 		return Cell{}, fmt.Errorf("the API did it twice, and it was sent again: %d effects", len(made))
-	case m.State == "indeterminate" || told || len(m.Obligations) > 0:
+	case told || len(m.Obligations) > 0:
+		return Cell{Outcome: OK, Said: "a person is told of the second"}, nil
+	case m.State == "indeterminate":
 		return asks(m), nil
 	}
 	return Cell{}, fmt.Errorf("the API did it twice, and nobody is told: it is %s", m.State)
@@ -243,6 +245,7 @@ func (t *trial) settled(item string) (*wire.Mutation, error) {
 		case m == nil:
 			return nil, errors.New("the request isn't recorded: it is refused, or is no mutation")
 		case !asking(m):
+			t.bench.doubtful = t.bench.doubtful || slices.ContainsFunc(m.Observations, func(o wire.Observation) bool { return o.Seen == "retry" })
 			return m, nil
 		}
 		if err := t.look(item, m); err != nil {

@@ -1,16 +1,16 @@
 package trials
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
 
-	"keep-proxy/connectors"
 	"keep-proxy/rules"
 )
 
-// spoil replaces texts of the bundled connector and of its fake, each of which must be there.
+// spoil replaces texts of a file, each of which must be there.
 func spoil(tb testing.TB, text string, pairs ...string) []byte {
 	tb.Helper()
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -30,20 +30,15 @@ var probed = []string{
 
 func TestTrialsFailWhereAConnectorIsSpoilt(t *testing.T) {
 	t.Parallel()
-	bundled, err := connectors.Files()
+	connector, err := os.ReadFile("testdata/refunds.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var text string
-	for _, f := range bundled {
-		if f.Name == "stripe" {
-			text = string(f.Data)
-		}
-	}
-	fake, err := connectors.Fake("stripe")
+	fake, err := os.ReadFile("../../internal/fakes/data/testdata/refunds.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
+	text := string(connector)
 	before := func(at, more string) []string { return []string{at, more + at} }
 	outcome := func(line string) []string {
 		return before("      - {when: response.status == 409, then: uncertain}\n", line)

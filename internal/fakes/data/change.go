@@ -147,7 +147,7 @@ func (f *Fake) created(c change, v values, made map[string]int) (out []object, e
 		o := object{Kind: c.Create, Row: f.made[c.Create] + made[c.Create]}
 		o.Scope, _ = v["scope"].(string)
 		o.At, _ = v["now"].(time.Time)
-		v["each"], v["n"], v["id"] = element, int64(o.Row), ""
+		v["each"], v["n"], v["id"] = element, int64(f.from+o.Row), ""
 		if c.ID != nil {
 			if v["id"], err = c.ID.build(v); err != nil {
 				return nil, err

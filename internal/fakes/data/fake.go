@@ -23,6 +23,8 @@ type Fake struct {
 	file *file
 	keys *vendorkey.Keys
 
+	from int
+
 	mu       sync.Mutex
 	settings map[string]any
 	objects  []object // in the order of their making
@@ -63,13 +65,14 @@ func Load(content []byte) (*Fake, error) {
 			widened(some[i])
 		}
 	}
-	fake := (&Fake{file: f}).Fresh()
+	fake := (&Fake{file: f}).Fresh(0)
 	return fake, fake.Adjust(nil)
 }
 
-// Fresh is the fake of the same file, with the objects and settings that it begins with.
-func (f *Fake) Fresh() *Fake {
-	fresh := &Fake{file: f.file, settings: map[string]any{"lag": "0s"}, made: map[string]int{}, keys: vendorkey.New(0)}
+// Fresh is the fake of the same file, with the objects and settings that it begins with. What it makes is numbered from
+// a number on: no id of two fakes is the same then.
+func (f *Fake) Fresh(from int) *Fake {
+	fresh := &Fake{file: f.file, from: from, settings: map[string]any{"lag": "0s"}, made: map[string]int{}, keys: vendorkey.New(0)}
 	if k := f.file.Keys; k != nil {
 		fresh.settings["key_window"] = k.Window.Std().String()
 	}

@@ -2,21 +2,21 @@ package data_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"keep-proxy/connectors"
 	"keep-proxy/internal/fakes/apitest"
 	"keep-proxy/internal/fakes/data"
 	"keep-proxy/internal/fakes/oracle"
 	"keep-proxy/internal/fakes/script"
 )
 
-// bundled loads the fake of this name that comes with the program.
-func bundled(tb testing.TB, name string) *data.Fake {
+// load loads the fake of a file.
+func load(tb testing.TB, file string) *data.Fake {
 	tb.Helper()
-	content, err := connectors.Fake(name)
+	content, err := os.ReadFile(file)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -32,7 +32,7 @@ type bench struct{ *apitest.Bench }
 
 func start(t *testing.T) bench {
 	t.Helper()
-	return bench{apitest.Start(t, bundled(t, "stripe"))}
+	return bench{apitest.Start(t, load(t, "testdata/refunds.yaml"))}
 }
 func (b bench) post(form string, fields ...string) apitest.Reply {
 	return b.Do("POST", "/v1/refunds", form, append([]string{"Authorization", "Bearer sk_test", "Content-Type", "application/x-www-form-urlencoded"}, fields...)...)
@@ -215,7 +215,7 @@ func TestRestartKeepsRefundsAndKeys(t *testing.T) {
 	b.ArmNamed("own-500")
 	b.post("charge=ch_2&amount=5", "Idempotency-Key", "k2").Is(500, "")
 	b.End()
-	api := bundled(t, "stripe")
+	api := load(t, "testdata/refunds.yaml")
 	b2 := bench{apitest.Continue(t, api, b.LogPath())}
 	if got := b2.post("charge=ch_1&amount=5", "Idempotency-Key", "k1", "Stripe-Account", "acct_2"); got.Body != want.Body {
 		t.Errorf("got %s, want %s", got.Body, want.Body)
