@@ -88,12 +88,12 @@ func (a *answer) head() traits.Mapper {
 	})
 }
 
-// answerMap is the variable response, or one of steps. Reading json or text of an unreadable body is noted in the
+// answerMap is the variable response, or one of steps. Reading json, graphql or text of an unreadable body is noted in the
 // scope, where no default can hide it. Conditions that are decided by the head alone note nothing.
 func answerMap(a *answer, s *scope) *lazyMap {
 	head := a.head()
 	return &lazyMap{head, func(name string) (ref.Val, bool) {
-		if name != "json" && name != "text" {
+		if name != "json" && name != "text" && name != "graphql" {
 			return head.Find(types.String(name))
 		}
 		if v, done := a.celled[name]; done && a.scope == s {
@@ -145,12 +145,15 @@ func (m *lazyMap) Contains(key ref.Val) ref.Val {
 	return types.Bool(ok)
 }
 
-// body is the member json or text for CEL.
+// body is the member json, graphql or text for CEL.
 func (a *answer) body(name string, s *scope) (any, *Refusal) {
 	if name == "text" {
 		return a.text()
 	}
 	v, problem := a.json()
+	if name == "graphql" {
+		v, problem = a.graphQLOf(s.req)
+	}
 	return celOrEmpty(v, oddAdapter{s}), problem
 }
 

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -63,6 +64,8 @@ type resultTemplate struct {
 	status int
 	header *template
 	json   *template
+	// graphQL is put under the alias of the request's field.
+	graphQL *template
 }
 
 // exprs are all expressions of the probe.
@@ -81,7 +84,7 @@ func (p *Probe) exprs() []*expr {
 		out = append(append(out, p.pages.more), p.pages.set.exprs()...)
 	}
 	if p.result != nil {
-		out = append(append(out, p.result.header.exprs()...), p.result.json.exprs()...)
+		out = append(out, p.result.exprs()...)
 	}
 	return slices.DeleteFunc(out, func(e *expr) bool { return e == nil })
 }
@@ -406,17 +409,21 @@ func (r *resultTemplate) build(s *scope) (*Result, error) {
 		return nil, fmt.Errorf("result: %w", err)
 	}
 	out := &Result{Status: r.status, Header: header}
-	if r.json == nil {
+	from := cmp.Or(r.json, r.graphQL)
+	if from == nil {
 		return out, nil
 	}
 	s.copies = true
-	v, present, err := r.json.build(s)
+	v, present, err := from.build(s)
 	s.copies = false
+	if err == nil && present && r.graphQL != nil {
+		v, err = s.req.read().graphQL().wrap(&v)
+	}
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("result: %w", err)
 	case !present:
-		return nil, errors.New("result: its json has no value")
+		return nil, errors.New("result: its content has no value")
 	}
 	out.Body = appendMasked(nil, &v, nil)
 	if out.Header.Get("Content-Type") == "" {

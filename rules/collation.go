@@ -175,7 +175,7 @@ type collations struct {
 // add puts a place in.
 func (n *collations) add(at place, ways collation) {
 	switch name, single := at.name(); {
-	case at.root == "json":
+	case at.root == "json", at.root == "graphql":
 		if n.json == nil {
 			n.json = &mask{}
 		}

@@ -59,7 +59,8 @@ func (d *decoder) need(m fields, name string) value {
 
 // examples are values that make plain what required keys take.
 var examples = map[string]string{
-	"version": " 1", "hosts": " [api.example.com]", "tie": " marker, or vendor_key, unique or content",
+	"operation": " query, or mutation",
+	"version":   " 1", "hosts": " [api.example.com]", "tie": " marker, or vendor_key, unique or content",
 	"ours": " found.metadata.keep_id == mutation.marker, or what else ties an object to the mutation",
 	"per":  " 1m", "requests": " 100", "until": " response.json.status == 'done'", "max": " 1h",
 }
@@ -232,17 +233,17 @@ var (
 		Known: []string{"method", "path", "when", "graphql"},
 		Later: []string{"jsonrpc", "aws", "mail"},
 	}
-	levelGraphQL = level{Name: "graphql", Known: []string{"operation"}}
+	levelGraphQL = level{Name: "graphql", Known: []string{"operation", "field", "persisted"}}
 	levelPayload = level{
 		Name:  "payload",
 		Known: []string{"ignore", "minor", "headers", "normalise", "compare"},
 	}
 	levelNativeKey = level{
 		Name:  "native_key",
-		Known: []string{"header", "json", "form", "query", "format", "charset", "min_length", "max_length", "window", "replays", "mismatch", "when_present"},
-		Later: []string{"graphql", "aws"},
+		Known: []string{"header", "json", "form", "query", "graphql", "format", "charset", "min_length", "max_length", "window", "replays", "mismatch", "when_present"},
+		Later: []string{"aws"},
 	}
-	levelMarker   = level{Name: "marker", Known: []string{"json", "form", "query", "append", "text", "value", "max_length"}}
+	levelMarker   = level{Name: "marker", Known: []string{"json", "form", "query", "graphql", "append", "text", "value", "max_length"}}
 	levelOutcome  = level{Name: "outcome", Known: []string{"when", "then", "class", "retry_after", "otherwise"}}
 	levelStrategy = level{Name: "reconcile", Known: []string{"resend", "probe", "exec", "none"}}
 	levelExec     = level{Name: "exec", Known: []string{"command", "timeout", "memory", "output", "tie", "absence_is_proof"}}
@@ -261,7 +262,7 @@ var (
 	levelObserve    = level{Name: "observe", Known: []string{"when", "is", "step"}}
 	levelPages      = level{Name: "pages", Known: []string{"next", "more", "set", "max"}}
 	levelWatch      = level{Name: "watch", Known: []string{"get", "query", "header", "expect", "every", "until", "failed_when", "class", "max"}}
-	levelResult     = level{Name: "result", Known: []string{"status", "header", "json"}, Later: []string{"graphql"}}
+	levelResult     = level{Name: "result", Known: []string{"status", "header", "json", "graphql"}}
 	levelEvidence   = level{Name: "evidence", Known: []string{"claim", "url", "quote", "date", "status"}}
 	levelBounds     = level{Name: "bounds", Known: []string{"commit", "lag", "source"}}
 	levelCase       = level{Name: "a case", Known: []string{"name", "parameters", "request", "send", "undo", "response", "probe", "expect"}}

@@ -166,7 +166,7 @@ func (d *decoder) place(v value, roots ...string) (place, bool) {
 		if p.root != root {
 			continue
 		}
-		if _, single := p.name(); root == "json" && len(p.steps) > 0 || root == "response" || single {
+		if _, single := p.name(); (root == "json" || root == "graphql") && len(p.steps) > 0 || root == "response" || single {
 			d.headerPlace(v, p)
 			return p, true
 		}
@@ -208,16 +208,19 @@ func (d *decoder) writable(v value, root string) (place, bool) {
 		d.Fail("place", v, "begins with "+root+", which "+root+": says already", "write the names alone, such as "+plainPlace(root))
 		return place{}, false
 	}
-	if root != "json" {
+	if root != "json" && root != "graphql" {
 		s, empty := d.inserted(v, s)
 		if empty {
 			return place{}, false
 		}
 		return place{source: s, root: root, steps: []placeStep{{name: s}}}, true
 	}
-	source := "json." + s
-	if strings.HasPrefix(s, "[") {
-		source = "json" + s
+	source := root + "." + s
+	switch {
+	case root == "graphql":
+		source = "graphql.args." + s
+	case strings.HasPrefix(s, "["):
+		source = root + s
 	}
 	p, err := parsePlace(source)
 	if err != nil {

@@ -217,6 +217,8 @@ func (d *differ) body(a, b *content) {
 	switch {
 	case kindA != kindB:
 		d.add(Change{Place: "body", Kind: Changed, Stored: kindA, Asked: kindB})
+	case kindA == "GraphQL":
+		d.json("graphql", d.op.comparedGraphQL(a), d.op.comparedGraphQL(b), treesOf(d.op))
 	case kindA == "JSON":
 		d.json("json", a.json, b.json, treesOf(d.op))
 	case kindA == "a form":
@@ -241,6 +243,8 @@ func (op *Operation) kindOf(c *content) string {
 	switch {
 	case len(c.bytes) == 0:
 		return "no body"
+	case op.comparedGraphQL(c) != nil:
+		return "GraphQL"
 	case op.comparesJSON(c):
 		return "JSON"
 	case c.form != nil && c.form.problem == nil:

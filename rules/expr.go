@@ -58,7 +58,7 @@ type errNotYet string
 func (e errNotYet) Error() string { return "the variable " + string(e) + " is not built yet" }
 
 // laterVariables are variables of the format that are not built yet.
-var laterVariables = []string{"mail", "graphql", "jsonrpc", "aws"}
+var laterVariables = []string{"mail", "jsonrpc", "aws"}
 
 // compiling is held while CEL compiles. An environment fills its catalogue of names at the first error that it
 // reports. Two compilations that fail at once would race for that.
@@ -117,9 +117,6 @@ func (e *expr) readsLater() (string, bool) {
 	for _, r := range e.refs {
 		if slices.Contains(laterVariables, r.root) {
 			return r.root, true
-		}
-		if len(r.steps) > 0 && (r.root == "response" && r.steps[0].name == "graphql") {
-			return r.root + "." + r.steps[0].name, true
 		}
 	}
 	return "", false
@@ -198,7 +195,7 @@ func (e *expr) test(s *scope) (bool, error) {
 
 // readsBody reports whether the value can depend on the request's body.
 func (e *expr) readsBody() bool {
-	return e.readsAny("json", "form", "form_all", "body_sha256", "multipart")
+	return e.readsAny("json", "graphql", "form", "form_all", "body_sha256", "multipart")
 }
 
 // readsAny reports whether it reads one of the roots.
@@ -223,6 +220,11 @@ func (e *expr) readsName(root, name string) bool {
 	})
 }
 
+// readsNamed reports whether it reads root.name by that name.
+func (e *expr) readsNamed(root, name string) bool {
+	return slices.ContainsFunc(e.refs, func(r place) bool { return r.root == root && len(r.steps) > 0 && r.steps[0].name == name })
+}
+
 // readsClaim reports whether the value can depend on when the mutation was claimed.
 func (e *expr) readsClaim() bool { return e != nil && e.readsName("mutation", "claimed_at") }
 
@@ -236,6 +238,9 @@ func (e *expr) reads(at place) bool {
 		case at.root == "json" || at.root == "form":
 			if r.root == "body_sha256" || viewPlaces[r.root] != nil {
 				return true
+			}
+			if at.root == "json" && r.root == "graphql" {
+				return true // It may be in the document, or in a variable.
 			}
 			if at.root == "form" && r.root == "form_all" {
 				return true

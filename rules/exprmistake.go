@@ -21,7 +21,7 @@ type mistake struct{ problem, fix string }
 
 // Members of the variables whose shape is fixed.
 var (
-	answerMembers = []string{"complete", "header", "json", "status", "text"}
+	answerMembers = []string{"complete", "graphql", "header", "json", "status", "text"}
 	recordMembers = []string{"claimed_at", "generation", "id", "kept", "marker", "vendor_key"}
 )
 
@@ -69,6 +69,8 @@ func (e *expr) misspelt(r place) {
 		return
 	case "mutation":
 		known = recordMembers
+	case "graphql":
+		known = []string{"alias", "args", "field", "name", "operation"}
 	case "stored":
 		known = storedNames
 	case "steps":

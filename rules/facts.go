@@ -170,7 +170,7 @@ func (op *Operation) Facts() Facts {
 	}
 	for _, e := range named {
 		for _, r := range e.refs {
-			if (r.root == "json" || r.root == "form") && len(r.steps) > 0 && !op.insignificant.holds(r) {
+			if slices.Contains([]string{"json", "graphql", "form"}, r.root) && len(r.steps) > 0 && !op.insignificant.holds(r) {
 				f.Named = append(f.Named, refOf(r.root, r.steps))
 			}
 		}

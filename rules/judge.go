@@ -15,7 +15,8 @@ import (
 
 // Judge asks the rule about an answer whose head is complete, with the record's account. In this order:
 //
-//  1. The outcome list: the first condition that is true decides. One that can't be evaluated is uncertain.
+//  1. The outcome list: the first condition that is true decides. One that can't be evaluated is uncertain. A rule of
+//     GraphQL has [defaultGraphQL] at its end.
 //  2. The success condition, for 2xx: uncertain unless it is true.
 //  3. Otherwise uncertain, where the rule closes the default table.
 //

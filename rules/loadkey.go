@@ -17,7 +17,7 @@ func (d *decoder) nativeKey(v value, op *Operation) {
 	m, ok := d.Map(v, levelNativeKey)
 	k := &NativeKey{Format: word(d, m.At("format"), "uuid", "uuid", "uuid4", "hex", "token"), where: v.Place()}
 	var at value
-	for _, in := range []string{"header", "json", "form", "query"} {
+	for _, in := range []string{"header", "json", "form", "query", "graphql"} {
 		switch {
 		case !m.Has(in):
 		case at.Given():
@@ -43,6 +43,7 @@ func (d *decoder) nativeKey(v value, op *Operation) {
 	}
 	op.NativeKey = k
 	op.ignored.add(k.at)
+	d.argument(at, k.at, op)
 }
 
 // keyShapes are the characters and lengths of the formats, as ledger.VendorKey makes them.

@@ -13,7 +13,7 @@ func (d *decoder) markers(v value, op *Operation) {
 		d.Fail("missing", v, "marker is empty", "add json:, form:, query: or append: with one place, or leave the key out")
 	}
 	for _, item := range d.OneOrMore(v) {
-		if mk := d.marker(item); mk != nil {
+		if mk := d.marker(item, op); mk != nil {
 			op.markers = append(op.markers, mk)
 			d.replaces(item, mk, op)
 		}
@@ -21,22 +21,25 @@ func (d *decoder) markers(v value, op *Operation) {
 }
 
 // marker reads one write; nil without its place.
-func (d *decoder) marker(v value) *marker {
+func (d *decoder) marker(v value, op *Operation) *marker {
 	m, ok := d.Map(v, levelMarker)
 	if !ok {
 		return nil
 	}
 	mk, found, placed := &marker{append: m.Has("append"), leaves: []leaf{{marks: true}}}, 0, false
-	for _, in := range []string{"json", "form", "query", "append"} {
+	for _, in := range []string{"json", "form", "query", "graphql", "append"} {
 		at := m.At(in)
 		if !at.Given() {
 			continue
 		}
 		found++
 		if in == "append" {
-			mk.at, placed = d.place(at, "json", "form", "query")
+			mk.at, placed = d.place(at, "json", "form", "query", "graphql")
 		} else {
 			mk.at, placed = d.writable(at, in)
+		}
+		if placed {
+			d.argument(at, mk.at, op)
 		}
 	}
 	if found != 1 {

@@ -28,6 +28,13 @@ func (d *decoder) mutation(m fields, op *Operation, l *loading) {
 	d.markers(m.At("marker"), op)
 	op.insignificant = op.ignored.with(op.minor)
 	d.outcomes(m.At("outcome"), op)
+	if op.graphQL {
+		if closing, err := defaultGraphQL(); err == nil {
+			op.outcome = append(op.outcome, closing)
+		} else {
+			d.Fail("expression", m, err.Error(), "report this: it is a fault of keep-proxy")
+		}
+	}
 	op.success = d.judging(m.At("success"))
 	d.numbers(m, op, l)
 	d.watch(m.At("watch"), op)
@@ -38,7 +45,7 @@ func (d *decoder) mutation(m fields, op *Operation, l *loading) {
 	d.strategies(m.At("reconcile"), op)
 	d.verifiable(m.At("verify_on_replay"), op, l)
 	d.compensate(m.At("compensate"), op)
-	op.namesJSON = op.reads("json")
+	op.namesJSON = op.graphQL || op.reads("json")
 	if op.reads("multipart") {
 		op.view = "multipart"
 	}
@@ -133,7 +140,7 @@ func (d *decoder) earlierNames(c *Connector) {
 
 // where names the place as an expression does.
 func (p place) where() string {
-	if p.root == "json" {
+	if p.root == "json" || p.root == "graphql" {
 		return p.source
 	}
 	return p.root + "['" + p.steps[0].name + "']"
@@ -234,13 +241,13 @@ func (d *decoder) payload(v value, op *Operation) {
 	op.ignored, op.minor = &placed{}, &placed{}
 	m, _ := d.Map(v, levelPayload)
 	for _, item := range d.OneOrMore(m.At("ignore")) {
-		if p, ok := d.place(item, "json", "form", "multipart", "query", "path", "host"); ok {
+		if p, ok := d.place(item, op.jsonRoot(), "form", "multipart", "query", "path", "host"); ok {
 			op.ignored.add(p)
 			op.ignores = true
 		}
 	}
 	for _, item := range d.OneOrMore(m.At("minor")) {
-		if p, ok := d.place(item, "json", "form", "multipart", "query", "path", "host", "header"); ok {
+		if p, ok := d.place(item, op.jsonRoot(), "form", "multipart", "query", "path", "host", "header"); ok {
 			op.minor.add(p)
 			op.hasMinor = true
 		}
@@ -260,11 +267,20 @@ func (d *decoder) payload(v value, op *Operation) {
 	}
 }
 
+// jsonRoot is what places in the request's JSON begin with. What a mutation of GraphQL does is compared, and not how its
+// document is written.
+func (op *Operation) jsonRoot() string {
+	if op.graphQL {
+		return "graphql"
+	}
+	return "json"
+}
+
 // collate reads in which ways the values at a place are brought into one form before they are compared.
 func (d *decoder) collate(name string, at, v value, op *Operation) {
 	p, ok := place{source: name, root: name}, name == "body"
 	if !ok {
-		if p, ok = d.place(at, "json", "form", "multipart", "query", "path", "header"); ok && p.root == "header" && !slices.Contains(op.headers, p.steps[0].name) {
+		if p, ok = d.place(at, op.jsonRoot(), "form", "multipart", "query", "path", "header"); ok && p.root == "header" && !slices.Contains(op.headers, p.steps[0].name) {
 			d.Fail("place", v, "the header field isn't payload", "add it to payload.headers")
 			return
 		}

@@ -16,8 +16,8 @@ type matcher struct {
 	methods []string // empty: any
 	path    *pathPattern
 	when    *expr
-	// graphQL says that it takes queries of GraphQL alone.
-	graphQL bool
+	// graphQL is nil unless it takes requests of GraphQL alone.
+	graphQL *graphQLMatch
 }
 
 // outcomeRule is one entry of an outcome list.
@@ -57,6 +57,7 @@ func (d *decoder) operation(v value, c *Connector, l *loading, blockScope string
 	op.Name = d.name(m, "name", operationName)
 	known := d.effect(m.At("effect"), op)
 	d.matches(m.At("match"), op)
+	d.allGraphQL(op)
 	op.Accept = d.accepted(m.At("accept"))
 	op.Evidence = d.evidence(m.At("evidence"))
 	op.before = d.texts(m.At("before"))
@@ -162,6 +163,9 @@ func (d *decoder) variables(op *Operation) {
 	d.keptNames(op)
 	told := map[string]bool{}
 	for _, e := range op.exprs() {
+		if !op.graphQL && (e.readsAny("graphql") || e.readsNamed("stored", "graphql") || e.readsNamed("response", "graphql")) {
+			d.Fail("variable", e.at, quoted(e.source)+" reads graphql, but a match takes other requests too", "add graphql: to each match")
+		}
 		for _, r := range e.refs {
 			if len(r.steps) == 0 || r.root != "path" && r.root != "host" {
 				continue
@@ -336,7 +340,7 @@ func (m *matcher) covers(other *matcher) bool {
 	if m.path != nil && (other.path == nil || !m.path.covers(other.path)) {
 		return false
 	}
-	return (other.graphQL || !m.graphQL) &&
+	return m.graphQL.covers(other.graphQL) &&
 		(m.when == nil || other.when != nil && strings.TrimSpace(m.when.source) == strings.TrimSpace(other.when.source))
 }
 
@@ -375,7 +379,7 @@ func (m *matcher) overlaps(other *matcher) bool {
 	if m.path != nil && other.path != nil && !m.path.overlaps(other.path) {
 		return false
 	}
-	return m.when == nil || other.when == nil || !exclusive(m.when.source, other.when.source)
+	return m.graphQL.overlaps(other.graphQL) && (m.when == nil || other.when == nil || !exclusive(m.when.source, other.when.source))
 }
 
 // exclusive recognises two conditions of which at most one is true: X and !X or

@@ -233,10 +233,14 @@ func (d *decoder) result(v value, at position, most int) *resultTemplate {
 	}
 	if at != inRecord {
 		d.wholeLiteral(m.At("json"))
+		d.wholeLiteral(m.At("graphql"))
+	}
+	if m.Has("json") && m.Has("graphql") {
+		d.Fail("value", m.At("graphql"), "the answer has json already", "keep one of json and graphql")
 	}
 	return &resultTemplate{
 		status: cmp.Or(d.number(m.At("status"), 200, most), http.StatusOK),
-		header: d.headerMap(m.At("header"), at), json: d.template(m.At("json"), at),
+		header: d.headerMap(m.At("header"), at), json: d.template(m.At("json"), at), graphQL: d.template(m.At("graphql"), at),
 	}
 }
 
@@ -245,7 +249,7 @@ func (r *resultTemplate) exprs() []*expr {
 	if r == nil {
 		return nil
 	}
-	return slices.Concat(r.header.exprs(), r.json.exprs())
+	return slices.Concat(r.header.exprs(), r.json.exprs(), r.graphQL.exprs())
 }
 
 // steps reads a probe that is a chain of reads; nil when it has none.

@@ -103,6 +103,9 @@ func (d *decoder) sendable(v value, op *Operation) {
 		d.Fail("send", v, "native_key is written into the script's request, which is not sent in steps",
 			"leave native_key out: the commit can name only what its own preparing step made")
 	}
+	if op.graphQL {
+		d.Fail("send", v, "the answer to a step isn't the one that a script of GraphQL waits for", "leave send out")
+	}
 	if len(op.markers) > 0 {
 		d.Fail("send", v, "marker is written into the script's request, which is not sent in steps",
 			"leave marker out, and write mutation.marker into the step that makes the object")
@@ -121,7 +124,7 @@ func (d *decoder) sendable(v value, op *Operation) {
 func (e *expr) readsSecretAnswer(secret []place) bool {
 	return slices.ContainsFunc(secret, func(p place) bool {
 		return p.root == "response" && (slices.ContainsFunc(e.refs, func(r place) bool { return p.covers(r.root, r.steps) }) ||
-			p.steps[0].name == "json" && e.readsName("response", "text"))
+			p.steps[0].name == "json" && (e.readsName("response", "text") || e.readsName("response", "graphql")))
 	})
 }
 
@@ -174,6 +177,9 @@ func (d *decoder) compensate(v value, op *Operation) {
 	d.undoStrategies(m.At("reconcile"), u)
 	if u.ask.path == nil {
 		return // what is wrong was reported
+	}
+	if op.graphQL && !u.Operation.otherwise {
+		d.Fail("undo", v, "an answer of GraphQL with status 200 may hold errors", "add outcome: with what shows that it is undone, and at last - otherwise: uncertain")
 	}
 	d.undoes(v, op, u)
 	op.Undo = u

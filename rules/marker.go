@@ -110,14 +110,7 @@ func (op *Operation) Unmarked(req *Request) bool {
 
 // overflows reports whether the field would be longer than it may be.
 func (mk *marker) overflows(s *scope) bool {
-	var old jsonValue
-	if mk.at.root == "json" {
-		old, _ = walk(s.req.read().json, mk.at.steps)
-	} else if old.text, _ = s.named(mk.at.root, mk.at.steps[0].name); mk.value != nil {
-		if v, err := parseJSON([]byte(old.text)); err == nil {
-			old = *v
-		}
-	}
+	old := mk.old(s)
 	if mk.value != nil {
 		return old.kind == jsonArray && len(old.items) >= mk.max
 	}
@@ -126,6 +119,22 @@ func (mk *marker) overflows(s *scope) bool {
 		made.text = old.text + made.text
 	}
 	return mk.bytes && len(made.text) > mk.max || !mk.bytes && utf8.RuneCountInString(made.text) > mk.max
+}
+
+// old is what the script wrote at the place; null for nothing.
+func (mk *marker) old(s *scope) jsonValue {
+	if mk.at.root == "json" || mk.at.root == "graphql" {
+		v, _ := walk(s.tree(mk.at.root), mk.at.steps)
+		return v
+	}
+	text, _ := s.named(mk.at.root, mk.at.steps[0].name)
+	if mk.value == nil {
+		return stringValue(text)
+	}
+	if v, err := parseJSON([]byte(text)); err == nil {
+		return *v
+	}
+	return jsonValue{}
 }
 
 // marking is what the marker's expressions read.
@@ -172,7 +181,7 @@ func (o *outgoing) write(mk *marker, s *scope) *Refusal {
 	switch {
 	case refusal != nil:
 		return refusal
-	case mk.at.root == "json":
+	case mk.at.root == "json" || mk.at.root == "graphql":
 		return o.editBody(mk.at, edits...)
 	}
 	return o.setPair(mk.at, func(p *pairs) (string, *Refusal) { return mk.intoField(p, s, edits) })

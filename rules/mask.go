@@ -20,6 +20,7 @@ type mask struct {
 
 // placed is a set of places, by root. The zero value is empty.
 type placed struct {
+	// json are places in JSON; in a rule of GraphQL they are below the variable graphql.
 	json *mask
 	// names are by root: form, query, path, host, header.
 	names map[string]map[string]bool
@@ -29,7 +30,7 @@ type placed struct {
 
 // add puts a place in. The root json may have any depth, the others one name.
 func (p *placed) add(at place) {
-	if at.root == "json" {
+	if at.root == "json" || at.root == "graphql" {
 		if p.json == nil {
 			p.json = &mask{}
 		}
@@ -76,7 +77,7 @@ func (p *placed) has(root, name string) bool { return p != nil && p.names[root][
 
 // holds reports whether a place is in, or below one that is.
 func (p *placed) holds(at place) bool {
-	if at.root != "json" {
+	if at.root != "json" && at.root != "graphql" {
 		name, _ := at.name()
 		return p.has(at.root, name)
 	}

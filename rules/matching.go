@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"slices"
@@ -120,6 +121,12 @@ func (c *Connector) unmatched(m *Match, req *Request) {
 		m.Effect = EffectRead
 		return
 	}
+	if byGraphQL := func(op *Operation) bool { return op.graphQL }; slices.ContainsFunc(c.Operations, byGraphQL) && req.BodyLoaded() {
+		if g := req.read().graphQL(); g != nil {
+			m.Refusal = cmp.Or(g.problem, refuse(ProblemUnmatched, "the "+g.named()+" of GraphQL is no operation of the connector "+c.Name+"; add one to its file, with match.graphql"))
+			return
+		}
+	}
 	m.Refusal = refuse(ProblemUnmatched, req.Method+" on this path is no operation of the connector "+c.Name+
 		" and not among its reads; add an operation to its file. A POST that only reads passes with effect: read, and queries of GraphQL with match.graphql")
 }
@@ -171,13 +178,15 @@ func (m *matcher) fit(req *Request, host map[string]string, explain bool) fit {
 	}
 	f := fit{ok: true, reason: "method and path fit", path: vars}
 	switch body := req.BodyLoaded(); {
-	case !body && (m.graphQL || m.when != nil && m.when.readsBody()):
+	case !body && (m.graphQL != nil || m.when != nil && m.when.readsBody()):
 		f.needsBody, f.reason = true, "it is told by the body"
 		return f
-	case m.graphQL:
-		var reads bool
-		if reads, f.problem = req.onlyQueries(); f.problem == nil && !reads {
-			return fit{reason: "it takes queries of GraphQL, and this may be something else"}
+	case m.graphQL != nil:
+		if f.ok, f.problem = m.graphQL.fit(req); !f.ok {
+			return fit{reason: "it takes another operation or field of GraphQL"}
+		}
+		if f.problem != nil {
+			f.reason = f.problem.Detail
 		}
 	}
 	if m.when == nil || f.problem != nil {
@@ -366,6 +375,9 @@ func (m *matcher) resembles(req *Request, host map[string]string) bool {
 	vars, ok := m.variables(req)
 	if m.path != nil {
 		vars, ok = m.path.nearly(&req.path)
+	}
+	if ok && m.graphQL != nil && req.BodyLoaded() {
+		ok, _ = m.graphQL.fit(req)
 	}
 	if !ok || m.when == nil {
 		return ok

@@ -12,6 +12,9 @@ const loosely = collateWhitespace | collateCase | collateNumbers
 // somebody else's, or the API changed the value. The object's own id and time don't count, nor what is no payload.
 func (a *Asking) otherwise(found *jsonValue) string {
 	op, c := a.whole.op, a.scope.req.read()
+	if v := op.comparedGraphQL(c); v != nil {
+		return a.otherwiseArg(v, found)
+	}
 	if op.comparesJSON(c) {
 		return a.otherwiseIn("json", c.json, found, treesOf(op))
 	}
@@ -29,6 +32,19 @@ func (a *Asking) otherwise(found *jsonValue) string {
 	return ""
 }
 
+// otherwiseArg is otherwise for the arguments of a mutation of GraphQL, and the members of each, as of input.
+func (a *Asking) otherwiseArg(compared, found *jsonValue) string {
+	args, _ := compared.member("args")
+	below, _ := treesOf(a.whole.op).member("args", args)
+	out := a.otherwiseIn("graphql.args", args, found, below)
+	for i, name := range args.names {
+		if sub, gone := below.member(name, &args.items[i]); out == "" && !gone && args.items[i].kind == jsonObject {
+			out = a.otherwiseIn(placeName("graphql.args", name), &args.items[i], found, sub)
+		}
+	}
+	return out
+}
+
 // otherwiseIn is otherwise for two objects at a place.
 func (a *Asking) otherwiseIn(at string, asked, found *jsonValue, t trees) string {
 	for i, name := range asked.names {
@@ -36,7 +52,7 @@ func (a *Asking) otherwiseIn(at string, asked, found *jsonValue, t trees) string
 		v, has := found.member(name)
 		sub, gone := t.member(name, one)
 		switch {
-		case !has, gone, sub.isMinor, at == "json" && a.ownField(name):
+		case !has, gone, sub.isMinor, (at == "json" || strings.HasPrefix(at, "graphql.args")) && a.ownField(name):
 		case v.odd == oddItself:
 			return placeName(at, name)
 		case one.kind == jsonObject:

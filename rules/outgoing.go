@@ -62,11 +62,11 @@ func (op *Operation) ClientKey(req *Request) (string, bool) {
 	}
 	s := &scope{req: req}
 	at := op.NativeKey.at
-	if at.root != "json" {
+	if at.root != "json" && at.root != "graphql" {
 		v, ok := s.named(at.root, at.steps[0].name)
 		return v, ok && v != "" && s.problem == nil
 	}
-	v, err := walk(s.json(), at.steps)
+	v, err := walk(s.tree(at.root), at.steps)
 	if err != nil || s.problem != nil || v.kind != jsonString && v.kind != jsonNumber {
 		return "", false
 	}
@@ -101,6 +101,9 @@ func (o *outgoing) key(mu Mutation) *Refusal {
 	if k.WhenPresent == PresentRefuse && o.present(k.at) {
 		return refuse(ProblemAmbiguous, "the request brings its own "+k.Name+", which this operation does not take; leave it out")
 	}
+	if own, sent := o.op.ClientKey(o.req); k.In == "graphql" && sent && own == mu.VendorKey {
+		return nil // It may be in the document, where nothing can be written.
+	}
 	return o.set(k.at, mu.VendorKey)
 }
 
@@ -115,7 +118,7 @@ func (o *outgoing) present(at place) bool {
 	case "form":
 		return len(s.form().values(at.steps[0].name)) > 0
 	}
-	_, err := walk(s.json(), at.steps)
+	_, err := walk(s.tree(at.root), at.steps)
 	return err == nil
 }
 
@@ -126,7 +129,7 @@ func (o *outgoing) set(at place, value string) *Refusal {
 		o.header = maps.Clone(o.header)
 		o.header[http.CanonicalHeaderKey(at.steps[0].name)] = []string{value}
 		return nil
-	case "json":
+	case "json", "graphql":
 		return o.editBody(at, edit{change: func(jsontext.Value) (jsontext.Value, error) { return appendString(nil, value), nil }})
 	}
 	return o.setPair(at, func(*pairs) (string, *Refusal) { return value, nil })
@@ -193,6 +196,12 @@ func (o *outgoing) setForm(at place, value func(*pairs) (string, *Refusal)) *Ref
 // editBody changes what is at a place of a JSON body, or below it.
 func (o *outgoing) editBody(at place, edits ...edit) *Refusal {
 	c := o.req.read()
+	if at.root == "graphql" {
+		var refusal *Refusal
+		if at, refusal = c.graphQL().source(at); refusal != nil {
+			return refusal
+		}
+	}
 	switch {
 	case c.problem != nil:
 		return c.problem

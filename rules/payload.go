@@ -15,7 +15,7 @@ const payloadFormat = "keep/v1 payload"
 //	[format, method, {path variables}, {host variables}, [[name, value], …], {headers}, body]
 //
 // without the places that don't count. Where the match has no path, the path variables are {"": whole path}. Query and
-// form are ordered by name, but for [listName]. The body is [], ["json", value], ["form", [[name, value], …]],
+// form are ordered by name, but for [listName]. The body is [], ["json", value], ["graphql", value], ["form", [[name, value], …]],
 // ["multipart", [[name, value], …]] or ["bytes", SHA-256].
 func (op *Operation) payload(s *scope, d *Derived) *Refusal {
 	if !op.readableJSON(s) {
@@ -182,6 +182,14 @@ func (op *Operation) comparesJSON(c *content) bool {
 	return c.untyped && (c.json.kind == jsonObject || c.json.kind == jsonArray)
 }
 
+// comparedGraphQL is what a mutation of GraphQL does, as it is compared; nil for any other content.
+func (op *Operation) comparedGraphQL(c *content) *jsonValue {
+	if !op.graphQL || c.graphQL() == nil || c.graphQL().root == nil {
+		return nil
+	}
+	return &c.graphQL().compared
+}
+
 // appendBody appends the body by what it is. In the form that the rule reads it by, it is [name of the form, pairs].
 func (op *Operation) appendBody(dst []byte, s *scope, without *placed, n *collations) []byte {
 	c, m := s.req.read(), without.tree()
@@ -192,6 +200,9 @@ func (op *Operation) appendBody(dst []byte, s *scope, without *placed, n *collat
 	switch {
 	case len(c.bytes) == 0:
 		return append(dst, "[]"...)
+	case op.comparedGraphQL(c) != nil:
+		v := n.tree().apply(op.comparedGraphQL(c), m)
+		return append(appendCanonical(append(dst, `["graphql",`...), &v, nil), ']')
 	case op.comparesJSON(c) && n.tree() != nil:
 		v := n.tree().apply(c.json, m)
 		return append(appendCanonical(append(dst, `["json",`...), &v, nil), ']')

@@ -203,8 +203,8 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	case "form_all":
 		p := s.form()
 		return s.once(name, func() any { return allValues(p) }), true
-	case "json":
-		v := s.json()
+	case "json", "graphql":
+		v := s.tree(name)
 		return s.once(name, func() any { return celOrEmpty(v, types.DefaultTypeAdapter) }), true
 	case "multipart":
 		v := s.tree(name)

@@ -7,6 +7,8 @@ import "sync"
 type view struct {
 	tree  *jsonValue
 	pairs *pairs
+	// graphQL is what tree shows of a request of GraphQL.
+	graphQL *graphQL
 	// problem is set when the body claims the form, and can't be read in it without guessing.
 	problem *Refusal
 }
@@ -24,6 +26,8 @@ func (s *scope) view(root string) view {
 	switch c := s.req.read(); root {
 	case "multipart":
 		v = c.view(root, c.parseMultipart)
+	case "graphql":
+		v = c.view(root, c.parseGraphQL)
 	}
 	if v.problem != nil {
 		s.note(v.problem)

@@ -103,9 +103,14 @@ func (l *linter) operation(op *rules.Operation) {
 			"say before: ["+other.Name+"] in "+op.Name+" and not the other way round, or narrow "+other.Name)
 	}
 	l.anyMethod(op, f)
+	for _, m := range f.Matches {
+		if m.When != nil && op.Effect != rules.EffectDeny {
+			l.graphQL(m.When)
+		}
+	}
 	switch op.Effect {
 	case rules.EffectRead, rules.EffectIgnore:
-		l.passing(op, f)
+		l.passing(f)
 	case rules.EffectMutation:
 		l.oneThing(f)
 		l.toldByHeader(op, f)

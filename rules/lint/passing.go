@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"cel.dev/cel-go/common/ast"
@@ -15,7 +14,7 @@ import (
 )
 
 // passing looks at an operation whose requests are sent unrecorded.
-func (l *linter) passing(op *rules.Operation, f rules.Facts) {
+func (l *linter) passing(f rules.Facts) {
 	for _, m := range f.Matches {
 		if m.When == nil {
 			continue
@@ -24,7 +23,6 @@ func (l *linter) passing(op *rules.Operation, f rules.Facts) {
 			l.warn("all-but", m.When.At(), "lets every call pass unrecorded that isn't among those that it excludes",
 				"name the calls that only read, such as json.method in ['get', 'list']; what no operation takes is denied")
 		}
-		l.graphQL(op, m)
 	}
 }
 
@@ -36,44 +34,22 @@ func changes(method string) bool {
 // excluding finds a condition that is true of everything but what it names.
 var excluding = regexp.MustCompile(`!=\s*(?:'[^']+'|"[^"]+")|(?:'[^']+'|"[^"]+")\s*!=|!\s*\([^()]*(?:\([^()]*\)[^()]*)*(?:==|\bin\b\s*\[)`)
 
-// plainChange is a document of GraphQL that changes something, and says so at once.
-const plainChange = "mutation B { b }"
-
-// veiledChanges are documents that change something as well. An operationName may name any operation of a document.
-// White space, commas and comments stand wherever they like (GraphQL, October 2021, §2.1, §6.1).
-var veiledChanges = []string{
-	"query A { a } mutation B { b }", "{ a } mutation B { b }", "fragment F on T { f } mutation B { b }", "\n  mutation B { b }", ",mutation B { b }",
-	"# b\nmutation B { b }",
-}
-
-// graphQL warns of a match that tells queries of GraphQL from changes by how a document begins. Some that change
-// something would pass unrecorded.
-func (l *linter) graphQL(op *rules.Operation, m rules.MatchFacts) {
-	if !readsName(m.When, "json", "query") || l.takes(op, m, plainChange) {
-		return // it isn't about what documents do
-	}
-	for _, document := range veiledChanges {
-		if l.takes(op, m, document) {
-			l.warn("graphql", m.When.At(), "lets pass unrecorded what changes something, such as "+quoted(document)+" with operationName B",
-				"write match.graphql: {operation: query}, or compare whole documents by sha256(json.query)")
+// graphQL warns of a condition that looks at the text of a document of GraphQL. It may hold several operations and fields,
+// and comments, fragments and escapes hide what they do.
+func (l *linter) graphQL(when *rules.Expr) {
+	ast.PreOrderVisit(when.Tree(), ast.NewExprVisitor(func(x ast.Expr) {
+		if x.Kind() != ast.CallKind || !slices.Contains(looking, x.AsCall().FunctionName()) {
 			return
 		}
-	}
+		if r, ok := rules.RefOf(unspelt(x.AsCall().Target())); ok && r.Root == "json" && slices.Equal(r.Names, []string{"query"}) {
+			l.warn("graphql", when.At(), "looks for words in a document of GraphQL, which may do something else as well",
+				"write match.graphql: {operation: query}, or {operation: mutation, field: NAME}")
+		}
+	}))
 }
 
-// takes reports whether the operation takes a request that holds the document, and no other does.
-func (l *linter) takes(op *rules.Operation, m rules.MatchFacts, document string) bool {
-	raw := rules.Raw{
-		Method: http.MethodPost, Scheme: "https", Authority: variable.ReplaceAllString(l.connector.Hosts[0], "x"),
-		Target: variable.ReplaceAllString(m.Path, "x"), Header: http.Header{"Content-Type": {"application/json"}},
-		Body: []byte(`{"query":` + strconv.Quote(document) + `,"operationName":"B","variables":{}}`), HasBody: true,
-	}
-	if len(m.Methods) > 0 && !slices.Contains(m.Methods, raw.Method) {
-		raw.Method = m.Methods[0]
-	}
-	req, refusal := rules.Normalise(raw)
-	return refusal == nil && l.connector.Match(req).Operation == op
-}
+// looking are functions that look for a part of a text.
+var looking = []string{"startsWith", "endsWith", "contains", "matches"}
 
 // contentFields say how a body is written, or how an answer is wanted, and not what is changed.
 var contentFields = []string{"content-type", "content-encoding", "accept", "user-agent"}
@@ -150,11 +126,12 @@ func (w *words) note(c ast.CallExpr) {
 		for _, item := range args[1].AsList().Elements() {
 			w.word(name, item, false)
 		}
-	case "startsWith", "endsWith", "contains", "matches":
-		if name, ok := headerIn(c.Target()); ok {
-			*w = append(*w, headerWord{name: name, open: true})
-		}
 	default:
+		if slices.Contains(looking, c.FunctionName()) {
+			if name, ok := headerIn(c.Target()); ok {
+				*w = append(*w, headerWord{name: name, open: true})
+			}
+		}
 	}
 }
 
@@ -173,12 +150,17 @@ func (w *words) word(name string, with ast.Expr, not bool) {
 	*w = append(*w, one)
 }
 
-// headerIn is the field of the request whose value this is, whatever its spelling and default.
-func headerIn(x ast.Expr) (name string, ok bool) {
+// unspelt leaves out what only spells a text anew.
+func unspelt(x ast.Expr) ast.Expr {
 	for x.Kind() == ast.CallKind && x.AsCall().IsMemberFunction() &&
 		slices.Contains([]string{"orValue", "value", "lowerAscii", "upperAscii", "trim"}, x.AsCall().FunctionName()) {
 		x = x.AsCall().Target()
 	}
-	r, ok := rules.RefOf(x)
+	return x
+}
+
+// headerIn is the field of the request whose value this is, whatever its spelling and default.
+func headerIn(x ast.Expr) (name string, ok bool) {
+	r, ok := rules.RefOf(unspelt(x))
 	return r.Name(), ok && r.Root == "header" && len(r.Names) == 1
 }
