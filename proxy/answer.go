@@ -12,6 +12,7 @@ import (
 	"keep-proxy/internal/verdict"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
+	"keep-proxy/upstream"
 )
 
 // reply is what one piece of work came to: the upstream's or a stored one, or a refusal.
@@ -91,7 +92,11 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *reply) *http.
 		// What the run asks for next comes after this, whenever its delivery is noted.
 		p.ledger.Answering(x.caller.run, s.mutation.Key)
 	}
-	resp, err := s.response(r)
+	s, err := p.readdressed(w, s)
+	var resp *http.Response
+	if err == nil {
+		resp, err = s.response(r)
+	}
 	if err == nil && x.trailers {
 		s.trail(r, resp)
 	}
@@ -180,6 +185,21 @@ func (p *Proxy) joined(x *exchange, r *http.Request, w *work, call *call) *http.
 		}
 	}
 	return p.answered(x, r, w, s)
+}
+
+// readdressed is the reply with the id of the caller's own call of JSON-RPC, whoever's call was sent.
+func (p *Proxy) readdressed(w *work, s *reply) (*reply, error) {
+	if w.callID == nil || s.rest != nil {
+		return s, nil
+	}
+	own := *s // It may be shared with joiners.
+	err := p.contents.Hold(s.body, nil, func(body, _ []byte) {
+		if changed := rules.Readdress(body, w.callID); changed != nil {
+			own.body, own.header = dispatch.InMemory(changed), maps.Clone(s.header)
+			upstream.Undigested(own.header)
+		}
+	})
+	return &own, err
 }
 
 // response is the answer as the script sees it.

@@ -48,6 +48,8 @@ type work struct {
 	via string
 	// trailers says that the client takes them; see takesTrailers.
 	trailers bool
+	// callID is the id of its call of JSON-RPC, which each answer to it has; nil for none.
+	callID []byte
 }
 
 // mutate answers a request that changes the outside world. One to a second address has no answer if it is none of the
@@ -106,7 +108,8 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 		return nil, refuse(problemIdentity, "The identity can't be brought into canonical form; nothing was sent: "+err.Error()+".")
 	}
 	slim(derived)
-	w := &work{match: m, op: m.Operation, derived: derived, key: key, callKey: key, clientKey: clientKey(req, m.Operation)}
+	w := &work{match: m, op: m.Operation, derived: derived, key: key, callKey: key, clientKey: clientKey(req, m.Operation),
+		callID: m.Operation.CallID(req)}
 	stored := m.Operation.Redact(req)
 	if w.kept, err = p.keptBody(x, req, stored); err != nil {
 		return nil, bodyRefusal(err, m.Operation.MaxBody)

@@ -88,12 +88,12 @@ func (a *answer) head() traits.Mapper {
 	})
 }
 
-// answerMap is the variable response, or one of steps. Reading json, graphql or text of an unreadable body is noted in the
+// answerMap is the variable response, or one of steps. Reading json, graphql, jsonrpc or text of an unreadable body is noted in the
 // scope, where no default can hide it. Conditions that are decided by the head alone note nothing.
 func answerMap(a *answer, s *scope) *lazyMap {
 	head := a.head()
 	return &lazyMap{head, func(name string) (ref.Val, bool) {
-		if name != "json" && name != "text" && name != "graphql" {
+		if name != "json" && name != "text" && name != "graphql" && name != "jsonrpc" {
 			return head.Find(types.String(name))
 		}
 		if v, done := a.celled[name]; done && a.scope == s {
@@ -151,8 +151,11 @@ func (a *answer) body(name string, s *scope) (any, *Refusal) {
 		return a.text()
 	}
 	v, problem := a.json()
-	if name == "graphql" {
+	switch {
+	case name == "graphql":
 		v, problem = a.graphQLOf(s.req)
+	case name == "jsonrpc" && !isRPC(v):
+		v = nil
 	}
 	return celOrEmpty(v, oddAdapter{s}), problem
 }

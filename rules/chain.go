@@ -78,7 +78,7 @@ func nativeShape(root string, steps []placeStep) bool {
 	switch root {
 	case "method", "authority", "body_sha256":
 		return len(steps) == 0
-	case "json", "graphql", "found", "multipart":
+	case "json", "graphql", "found", "multipart", "jsonrpc":
 		return true
 	case "path", "host", "query", "form", "header":
 		return named
@@ -98,7 +98,7 @@ func (c *chain) eval(s *scope) (jsonValue, error) {
 		return stringValue(s.req.Authority()), nil
 	case "body_sha256":
 		return stringValue(s.bodyDigest()), nil
-	case "json", "graphql", "multipart":
+	case "json", "graphql", "multipart", "jsonrpc":
 		return walk(s.tree(c.root), c.steps)
 	case "found":
 		return walk(s.found, c.steps)

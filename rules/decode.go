@@ -230,10 +230,11 @@ var (
 	}
 	levelMatch = level{
 		Name:  "match",
-		Known: []string{"method", "path", "when", "graphql"},
-		Later: []string{"jsonrpc", "aws", "mail"},
+		Known: []string{"method", "path", "when", "graphql", "jsonrpc"},
+		Later: []string{"aws", "mail"},
 	}
 	levelGraphQL = level{Name: "graphql", Known: []string{"operation", "field", "persisted"}}
+	levelJSONRPC = level{Name: "jsonrpc", Known: []string{"method"}}
 	levelPayload = level{
 		Name:  "payload",
 		Known: []string{"ignore", "minor", "headers", "normalise", "compare"},

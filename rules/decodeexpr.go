@@ -162,6 +162,7 @@ func (d *decoder) place(v value, roots ...string) (place, bool) {
 	if p, ok = d.insertedPlace(v, p); !ok {
 		return place{}, false
 	}
+	p = p.asJSON()
 	for _, root := range roots {
 		if p.root != root {
 			continue

@@ -58,7 +58,7 @@ type errNotYet string
 func (e errNotYet) Error() string { return "the variable " + string(e) + " is not built yet" }
 
 // laterVariables are variables of the format that are not built yet.
-var laterVariables = []string{"mail", "jsonrpc", "aws"}
+var laterVariables = []string{"mail", "aws"}
 
 // compiling is held while CEL compiles. An environment fills its catalogue of names at the first error that it
 // reports. Two compilations that fail at once would race for that.
@@ -257,7 +257,7 @@ func (e *expr) reads(at place) bool {
 // among them where they are not told apart: that only ever finds too much.
 func refsOf(e ast.Expr, out []place) []place {
 	if root, steps, ok := accessOf(e); ok {
-		return append(out, place{root: root, steps: steps, veiled: e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly()})
+		return append(out, place{root: root, steps: steps, veiled: e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly()}.asJSON())
 	}
 	switch e.Kind() {
 	case ast.SelectKind:

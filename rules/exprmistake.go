@@ -21,7 +21,7 @@ type mistake struct{ problem, fix string }
 
 // Members of the variables whose shape is fixed.
 var (
-	answerMembers = []string{"complete", "graphql", "header", "json", "status", "text"}
+	answerMembers = []string{"complete", "graphql", "header", "json", "jsonrpc", "status", "text"}
 	recordMembers = []string{"claimed_at", "generation", "id", "kept", "marker", "vendor_key"}
 )
 

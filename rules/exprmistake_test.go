@@ -20,7 +20,7 @@ func TestWhatIsNeverThereIsRefused(t *testing.T) {
 		{"its code", outcome("response.code == 409"), "operations[0].outcome[0].when", "response has no code", "did you mean response.status?"},
 		{"its status code", outcome("response.status_code == 409"), "operations[0].outcome[0].when", "no status_code", "did you mean response.status?"},
 		{"its headers", outcome("response.headers['x'] == '1'"), "operations[0].outcome[0].when", "no headers", "did you mean response.header?"},
-		{"behind a default", withOperation("success: response.?boody.orValue(true)"), "operations[0].success", "no boody", "complete, graphql, header, json, status, text"},
+		{"behind a default", withOperation("success: response.?boody.orValue(true)"), "operations[0].success", "no boody", "complete, graphql, header, json, jsonrpc, status, text"},
 		{"asked for by has", withOperation("success: has(response.cod)"), "operations[0].success", "no cod", "response"},
 		{"of the record, in a text", withOperation(`describe: "{mutation.markr}"`), "operations[0].describe", "mutation has no markr", "did you mean mutation.marker?"},
 		{"of the record, in a value", noted("query: {a: {cel: mutation.vendorkey}}"), "operations[0].reconcile[0].probe.query.a.cel", "no vendorkey", "mutation.vendor_key?"},

@@ -18,11 +18,12 @@ import (
 //  1. The outcome list: the first condition that is true decides. One that can't be evaluated is uncertain. A rule of
 //     GraphQL has [defaultGraphQL] at its end.
 //  2. The success condition, for 2xx: uncertain unless it is true.
-//  3. Otherwise uncertain, where the rule closes the default table.
+//  3. Without one, a success that isn't the result of a call of JSON-RPC: uncertain.
+//  4. Otherwise uncertain, where the rule closes the default table.
 //
 // Else there is no opinion.
 func (op *Operation) Judge(req *Request, account string, mu Mutation, resp *Response) verdict.Opinion {
-	if len(op.outcome) == 0 && op.success == nil {
+	if len(op.outcome) == 0 && op.success == nil && !op.rpc {
 		return op.noneHolds()
 	}
 	s := op.bind(req)
@@ -44,6 +45,8 @@ func (op *Operation) Judge(req *Request, account string, mu Mutation, resp *Resp
 		case !holds:
 			return verdict.Opinion{Kind: verdict.OpinionUncertain, Reason: "the success condition is false: " + op.success.source}
 		}
+	} else if op.rpc {
+		return op.judgeCall(s)
 	}
 	return op.noneHolds()
 }
@@ -82,14 +85,14 @@ func (op *Operation) because(err error) string {
 // JudgesBody reports whether the opinion can depend on the answer's body. The rule has a success condition, follows a
 // 202, or has an outcome that reads the body.
 func (op *Operation) JudgesBody() bool {
-	return op.success != nil || op.Watch != nil ||
+	return op.success != nil || op.Watch != nil || op.rpc ||
 		slices.ContainsFunc(op.outcome, func(o *outcomeRule) bool { return o.when.ReadsAnswerBody() || o.retryAfter.ReadsAnswerBody() })
 }
 
 // BodyDecides reports whether the verdict can depend on an answer's body, or on whether that is whole. Only the head is
 // known. A condition that is false whatever the body holds, as one about another status, doesn't count.
 func (op *Operation) BodyDecides(req *Request, account string, mu Mutation, head *Response) bool {
-	if op.success != nil || op.Watch != nil {
+	if op.success != nil || op.Watch != nil || op.rpc {
 		return true
 	}
 	s := op.bind(req)

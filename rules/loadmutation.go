@@ -239,6 +239,9 @@ func (d *decoder) boundsOf(v value) *Bounds {
 // payload reads which differences count.
 func (d *decoder) payload(v value, op *Operation) {
 	op.ignored, op.minor = &placed{}, &placed{}
+	if op.rpc {
+		op.ignored.add(place{root: "json", steps: []placeStep{{name: "id"}}})
+	}
 	m, _ := d.Map(v, levelPayload)
 	for _, item := range d.OneOrMore(m.At("ignore")) {
 		if p, ok := d.place(item, op.jsonRoot(), "form", "multipart", "query", "path", "host"); ok {

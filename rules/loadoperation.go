@@ -18,6 +18,8 @@ type matcher struct {
 	when    *expr
 	// graphQL is nil unless it takes requests of GraphQL alone.
 	graphQL *graphQLMatch
+	// rpc are the methods of JSON-RPC that it takes; none for any body.
+	rpc []string
 }
 
 // outcomeRule is one entry of an outcome list.
@@ -58,6 +60,11 @@ func (d *decoder) operation(v value, c *Connector, l *loading, blockScope string
 	known := d.effect(m.At("effect"), op)
 	d.matches(m.At("match"), op)
 	d.allGraphQL(op)
+	called := func(m *matcher) bool { return m.rpc != nil }
+	op.rpc = slices.ContainsFunc(op.matches, called)
+	if op.rpc && slices.ContainsFunc(op.matches, func(m *matcher) bool { return !called(m) }) {
+		d.Fail("value", m.At("match"), "only some of the matches say jsonrpc", "say it in each, or make two operations")
+	}
 	op.Accept = d.accepted(m.At("accept"))
 	op.Evidence = d.evidence(m.At("evidence"))
 	op.before = d.texts(m.At("before"))
@@ -150,6 +157,7 @@ func (d *decoder) match(v value, op *Operation) *matcher {
 		}
 	}
 	d.graphQL(m, op, out)
+	d.jsonRPC(m, out)
 	if !m.Has("method") && !m.Has("when") && (out.path == nil || !out.path.literal()) {
 		d.Fail("match-all", v, "matches everything: it has no method, no path with a literal and no condition", "add a method or a path")
 	}
@@ -340,7 +348,9 @@ func (m *matcher) covers(other *matcher) bool {
 	if m.path != nil && (other.path == nil || !m.path.covers(other.path)) {
 		return false
 	}
-	return m.graphQL.covers(other.graphQL) &&
+	return m.graphQL.covers(other.graphQL) && (m.rpc == nil || other.rpc != nil && !slices.ContainsFunc(other.rpc, func(name string) bool {
+		return !slices.Contains(m.rpc, name)
+	})) &&
 		(m.when == nil || other.when != nil && strings.TrimSpace(m.when.source) == strings.TrimSpace(other.when.source))
 }
 
@@ -377,6 +387,9 @@ func (m *matcher) overlaps(other *matcher) bool {
 		return false
 	}
 	if m.path != nil && other.path != nil && !m.path.overlaps(other.path) {
+		return false
+	}
+	if m.rpc != nil && other.rpc != nil && !slices.ContainsFunc(m.rpc, func(name string) bool { return slices.Contains(other.rpc, name) }) {
 		return false
 	}
 	return m.graphQL.overlaps(other.graphQL) && (m.when == nil || other.when == nil || !exclusive(m.when.source, other.when.source))

@@ -68,6 +68,10 @@ func (c *Connector) match(m *Match, req *Request, explain bool) []Candidate {
 		case !fit.ok:
 			tell(op, false, fit.reason)
 			continue
+		case fit.problem == refuseBatch && m.Operation == nil && m.Refusal == nil && !m.NeedsBody:
+			tell(op, false, "it is told by each call of a list")
+			c.matchBatch(m, req)
+			return told
 		case m.Operation != nil:
 			if !m.Operation.goesBefore(op) && !fit.needsBody && fit.problem == nil {
 				m.Refusal = refuse(ProblemDenied, "both "+m.Operation.Name+" and "+op.Name+" fit this request and no rule says which goes first")
@@ -178,7 +182,7 @@ func (m *matcher) fit(req *Request, host map[string]string, explain bool) fit {
 	}
 	f := fit{ok: true, reason: "method and path fit", path: vars}
 	switch body := req.BodyLoaded(); {
-	case !body && (m.graphQL != nil || m.when != nil && m.when.readsBody()):
+	case !body && (m.graphQL != nil || m.rpc != nil || m.when != nil && m.when.readsBody()):
 		f.needsBody, f.reason = true, "it is told by the body"
 		return f
 	case m.graphQL != nil:
@@ -187,6 +191,11 @@ func (m *matcher) fit(req *Request, host map[string]string, explain bool) fit {
 		}
 		if f.problem != nil {
 			f.reason = f.problem.Detail
+		}
+	case m.rpc != nil:
+		var takes bool
+		if takes, f.problem = m.takesCall(req); f.problem == nil && !takes {
+			return fit{reason: because("it takes calls of JSON-RPC: ", strings.Join(m.rpc, " or "))}
 		}
 	}
 	if m.when == nil || f.problem != nil {
@@ -378,6 +387,10 @@ func (m *matcher) resembles(req *Request, host map[string]string) bool {
 	}
 	if ok && m.graphQL != nil && req.BodyLoaded() {
 		ok, _ = m.graphQL.fit(req)
+	}
+	if ok && m.rpc != nil && req.BodyLoaded() {
+		takes, problem := m.takesCall(req)
+		ok = takes || problem != nil && problem != refuseBatch
 	}
 	if !ok || m.when == nil {
 		return ok

@@ -257,6 +257,8 @@ type Operation struct {
 	namesJSON bool
 	// view is the variable of its own by which the rule reads the body, such as multipart; "" for none.
 	view string
+	// rpc says that each match takes calls of JSON-RPC.
+	rpc bool
 	// bytesOnly says that the rule reads and names nothing in the request's body, and knows it by its bytes at most.
 	bytesOnly bool
 }

@@ -206,7 +206,7 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	case "json", "graphql":
 		v := s.tree(name)
 		return s.once(name, func() any { return celOrEmpty(v, types.DefaultTypeAdapter) }), true
-	case "multipart":
+	case "multipart", "jsonrpc":
 		v := s.tree(name)
 		return s.once(name, func() any { return celOrEmpty(v, oddAdapter{s}) }), true
 	case "body_sha256":

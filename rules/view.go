@@ -28,6 +28,9 @@ func (s *scope) view(root string) view {
 		v = c.view(root, c.parseMultipart)
 	case "graphql":
 		v = c.view(root, c.parseGraphQL)
+	case "jsonrpc":
+		_ = s.json() // Its problems are the call's.
+		v = c.view(root, c.parseCall)
 	}
 	if v.problem != nil {
 		s.note(v.problem)
