@@ -51,6 +51,8 @@ type Connector struct {
 	Rate Rate
 	// Operations are in the order in which they are tried.
 	Operations []*Operation
+	// outcome stands behind that of each operation.
+	outcome []*outcomeRule
 
 	// at is where the file names the connector.
 	at Where

@@ -200,7 +200,7 @@ var (
 		Name: "the connector",
 		Known: []string{
 			"apiVersion", "connector", "extends", "was", "version", "title", "hosts", "host_group", "reads", "account",
-			"parameters", "block_scope", "trust_refused", "rate", "operations", "cases", "accept", "evidence",
+			"parameters", "block_scope", "trust_refused", "rate", "outcome", "operations", "cases", "accept", "evidence",
 		},
 		Later: []string{"aws"},
 	}

@@ -51,6 +51,7 @@ func (d *decoder) connector(v value, l *loading) *Connector {
 	d.hosts(m, c, l)
 	d.reads(m.At("reads"), c)
 	d.accountOf(m.At("account"), c)
+	d.sharedOutcomes(m.At("outcome"), c)
 	d.operations(m.At("operations"), c, l, d.blockScope(m.At("block_scope"), l.defaults.BlockScope))
 	d.unusedOverrides(c, l)
 	c.cases = d.cases(m.At("cases"))

@@ -28,6 +28,7 @@ func (d *decoder) mutation(m fields, op *Operation, l *loading) {
 	d.markers(m.At("marker"), op)
 	op.insignificant = op.ignored.with(op.minor)
 	d.outcomes(m.At("outcome"), op)
+	op.outcome = append(op.outcome, op.Connector.outcome...)
 	if op.graphQL {
 		if closing, err := defaultGraphQL(); err == nil {
 			op.outcome = append(op.outcome, closing)
@@ -187,6 +188,16 @@ func (d *decoder) outcomes(v value, op *Operation) {
 			d.outcome(m, op)
 		}
 	}
+}
+
+// sharedOutcomes reads the outcomes that stand behind those of each operation.
+func (d *decoder) sharedOutcomes(v value, c *Connector) {
+	var shared Operation
+	d.outcomes(v, &shared)
+	if shared.otherwise {
+		d.Fail("value", v, "otherwise stands in an operation alone", "move it to the operations whose other answers say nothing")
+	}
+	c.outcome = shared.outcome
 }
 
 // outcome reads one entry.

@@ -29,7 +29,7 @@ var formatKeys = []struct {
 		},
 		[]string{
 			"apiVersion: keep/v1", "extends: shop", "connector: other", "version: 2", "title: Other", "hosts: [other.test]", "host_group: others", "reads: [/x]",
-			"account: header['x-a']", "account: {get: /me, value: response.json.id, cache: 1h}", "block_scope: item", "trust_refused: true", "rate: {requests: 5, per: 1s}", "operations: []",
+			"account: header['x-a']", "account: {get: /me, value: response.json.id, cache: 1h}", "block_scope: item", "trust_refused: true", "rate: {requests: 5, per: 1s}", "outcome: [{when: response.status == 409, then: uncertain}]", "operations: []",
 			"parameters: {p: {type: list, default: [a], description: d}, q: {default: '', type: text}, r: {type: number, default: 5}, s: {type: boolean, default: true}}",
 			"evidence: [{claim: it has no key, status: unverified}]",
 			"cases: [{name: c, request: {url: 'https://api.test/'}, expect: {refused: unmatched}}]",
