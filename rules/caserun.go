@@ -135,6 +135,11 @@ func (r *caseRun) matched(req *Request, m Match) {
 	}
 	mu := caseMutation()
 	mu.Unmarked = m.Operation.Unmarked(req)
+	if k := m.Operation.NativeKey; k != nil && k.WhenPresent == PresentKeepFirst {
+		if own, sent := m.Operation.ClientKey(req); sent {
+			mu.VendorKey = own
+		}
+	}
 	d, refusal := m.Operation.Derive(req, m)
 	if refusal == nil && m.Operation.Send == nil {
 		_, refusal = m.Operation.Outgoing(req, mu)

@@ -49,6 +49,15 @@ const sentFile = connectorHead + `
         - probe:
             get: "/payments/{object}"
             observe: [{when: response.json.reversed, is: applied}]
+  - name: book
+    match: {method: POST, path: /book}
+    effect: mutation
+    identity: {of: json.of}
+    native_key: {json: id, when_present: keep_first}
+    reconcile:
+      - probe:
+          get: "/books/{mutation.vendor_key}"
+          observe: [{when: response.status == 200, is: applied}]
 cases:
 `
 
@@ -56,6 +65,8 @@ func TestCasesSayWhatIsSent(t *testing.T) {
 	t.Parallel()
 	const mail = "request: {method: POST, url: 'https://api.test/send', body: {subject: s}}, "
 	const pay = "request: {method: POST, url: 'https://api.test/pay', body: {of: o}}, "
+	const book = "request: {method: POST, url: 'https://api.test/book', body: {of: o}}, "
+	const own = "request: {method: POST, url: 'https://api.test/book', body: {of: o, id: mine}}, "
 	const draft, check, commit = "{method: POST, url: 'https://api.test/drafts', headers: {content-type: application/json}, body: {subject: s}}",
 		"{method: POST, url: 'https://api.test/drafts/d1/check'}", "{method: POST, url: 'https://api.test/drafts/send', body: {id: d1, at: 7}}"
 	const both = "send: [{body: {id: d1}}, {status: 202, body: {at: 7}}], "
@@ -78,6 +89,9 @@ func TestCasesSayWhatIsSent(t *testing.T) {
 		"what a probe sees of what's kept": {mail + both + "probe: [{status: 404}], expect: {observation: applied}", ""},
 		"steps of what has none":           {pay + "send: [{}], expect: {operation: pay}", "isn't sent in steps"},
 		"what goes out in one":             {pay + "expect: {sent: [{method: POST, url: 'https://api.test/pay', body: {of: o, mark: " + CaseMarker + "}}]}", ""},
+		"a key that is made":               {book + "expect: {sent: [{method: POST, url: 'https://api.test/book', body: {of: o, id: " + CaseVendorKey + "}}]}", ""},
+		"the script's own key":             {own + "expect: {sent: [{method: POST, url: 'https://api.test/book', body: {of: o, id: mine}}]}", ""},
+		"what is asked by that":            {own + "probe: [{}], expect: {asked: [{method: GET, url: 'https://api.test/books/mine'}], observation: applied}", ""},
 		"an undo":                          {pay + "undo: p2, expect: {sent: [{method: POST, url: 'https://api.test/payments/p2/reversals', body: {of: o}}]}", ""},
 		"an undo of something else":        {pay + "undo: p2, expect: {sent: [{method: POST, url: 'https://api.test/payments/p1/reversals'}]}", "sent[0] url is"},
 		"an undo that finds nothing":       {pay + "undo: p2, response: {status: 404}, expect: {verdict: applied}", ""},
