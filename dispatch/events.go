@@ -41,7 +41,7 @@ func isEvents(h http.Header) bool {
 // nothing. Without it the outcome is unknown.
 func (d *Dispatcher) readEvents(ctx context.Context, s *Sending) {
 	var id []byte
-	if err := d.Contents.Load(s.Request, s.Body, func(req *rules.Request) { id = rules.CallID(req) }); err != nil {
+	if err := d.Contents.Load(s.Request, s.Body, func(req *rules.Request) { id = s.Operation.CallID(req) }); err != nil {
 		s.unanswered = "the request can't be read again: " + err.Error()
 		return
 	}

@@ -133,7 +133,7 @@ type EndDispatch struct {
 	Body       []byte
 	TooLarge   bool
 	RetryAfter time.Time
-	// PassedOn marks a 307 or 308, which don't abort the run. MovedTo is its Location, if that is the record's too.
+	// PassedOn marks a 307, a 308 or a question, which don't abort the run. MovedTo is its Location, if that is the record's too.
 	PassedOn bool
 	MovedTo  string
 	// Unauthorized marks a 401, which opens the retry grace.

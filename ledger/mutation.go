@@ -272,7 +272,7 @@ type Dispatch struct {
 	Reason  string        `cbor:"14,keyasint,omitempty" json:"reason,omitempty"`
 	// Resolved says that its own verdict, an absence or a person answers for it.
 	Resolved bool `cbor:"15,keyasint,omitempty" json:"resolved,omitempty"`
-	// PassedOn marks a 307 or 308 that was handed to the script.
+	// PassedOn marks a 307, a 308 or a question that was handed to the script.
 	PassedOn bool `cbor:"16,keyasint,omitempty" json:"passed_on,omitempty"`
 
 	Wire

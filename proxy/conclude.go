@@ -87,9 +87,9 @@ func (p *Proxy) outcomeAnswer(s *sending) *reply {
 	return out
 }
 
-// passedOn reports a redirect that the script may follow itself.
+// passedOn reports a redirect that the script may follow itself, and an answer that asks it for more.
 func (s *sending) passedOn() bool {
-	return s.Answer.Status == http.StatusTemporaryRedirect || s.Answer.Status == http.StatusPermanentRedirect
+	return s.Verdict.Continues || s.Answer.Status == http.StatusTemporaryRedirect || s.Answer.Status == http.StatusPermanentRedirect
 }
 
 // carry makes the upstream's own answer the script's.

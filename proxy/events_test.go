@@ -20,15 +20,14 @@ hosts: ["HOST"]
 reads: safe-methods
 operations:
   - name: call
-    match: {method: POST, path: /mcp}
+    match: {method: POST, path: /mcp, jsonrpc: {method: tools/call}}
     effect: mutation
-    describe: "Call {json.params.name}"
-    identity: {name: json.params.name}
-    payload: {ignore: [json.id]}
+    describe: "Call {jsonrpc.params.name}"
+    identity: {name: jsonrpc.params.name}
     stream: true
+    payload: {ignore: [jsonrpc.params.inputs]}
     outcome:
-      - {when: has(response.json.result), then: applied}
-      - otherwise: uncertain
+      - {when: "response.jsonrpc.?result.?resultType.orValue('') == 'input_required'", then: continues}
     reconcile:
       - none: "the server can't be asked"
     manual_check: "look"
@@ -256,4 +255,32 @@ func TestAClientThatComesBackGetsTheRestOfTheStream(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server may ask for inputs first. The call that brings them is the same mutation's next sending.
+func TestACallThatBringsInputsIsItsNextSending(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w http.ResponseWriter, r *http.Request) {
+		asked, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if strings.Contains(string(asked), "inputs") {
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":8,"result":{"content":[]}}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required"}}`)
+	})
+	w.use(eventRules)
+	r := w.open("A-1")
+	wantAnswer(t, r.post("/mcp", calledAs), http.StatusOK, `{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required"}}`, false)
+	wantAnswer(t, r.post("/mcp", strings.NewReplacer(`"id":7`, `"id":8`, `"name":"pay"`, `"name":"pay","inputs":{"a":1}`).Replace(calledAs)),
+		http.StatusOK, `{"jsonrpc":"2.0","id":8,"result":{"content":[]}}`, false)
+	if m := w.mutation("A-1"); m.State != ledger.Applied || len(m.Dispatches) != 2 {
+		t.Errorf("it is %s after %d sendings", m.State, len(m.Dispatches))
+	}
+	w.end(r)
+	wantAnswer(t, w.open("A-1").post("/mcp", strings.Replace(calledAs, `"id":7`, `"id":"x"`, 1)), http.StatusOK, `{"jsonrpc":"2.0","id":"x","result":{"content":[]}}`, true)
+	w.wantSends("/mcp", 2)
 }

@@ -53,7 +53,7 @@ func (op *Operation) Judge(req *Request, account string, mu Mutation, resp *Resp
 
 // opinion is that of an entry whose condition holds. A retry_after that gives no time says nothing.
 func (o *outcomeRule) opinion(s *scope) verdict.Opinion {
-	out := verdict.Opinion{Kind: o.kind, Class: o.class, Reason: "the rule's condition holds: " + o.when.source}
+	out := verdict.Opinion{Kind: o.kind, Class: o.class, Continues: o.continues, Reason: "the rule's condition holds: " + o.when.source}
 	if o.retryAfter != nil {
 		switch v, _, _ := o.retryAfter.prog.Eval(s); v := v.(type) {
 		case types.Duration:

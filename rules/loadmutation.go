@@ -40,8 +40,8 @@ func (d *decoder) mutation(m fields, op *Operation, l *loading) {
 	d.numbers(m, op, l)
 	d.watch(m.At("watch"), op)
 	d.send(m.At("send"), op)
-	if op.Stream = d.boolean(m.At("stream")); op.Stream && m.Has("send") {
-		d.Fail("value", m.At("stream"), "the answer to a sending in steps is no stream of events", "keep one of stream and send")
+	if op.Stream = d.boolean(m.At("stream")); op.Stream && (m.Has("send") || !op.rpc) {
+		d.Fail("value", m.At("stream"), "no event of a stream answers it: it is no call of JSON-RPC, or is sent in steps", "say match.jsonrpc, and leave send out")
 	}
 	d.strategies(m.At("reconcile"), op)
 	d.verifiable(m.At("verify_on_replay"), op, l)
@@ -203,19 +203,26 @@ func (d *decoder) sharedOutcomes(v value, c *Connector) {
 // outcome reads one entry.
 func (d *decoder) outcome(m fields, op *Operation) {
 	if !m.Has("when") || !m.Has("then") {
-		d.Fail("missing", m, "an outcome needs when and then", "write {when: CONDITION, then: applied|failed|uncertain}")
+		d.Fail("missing", m, "an outcome needs when and then", "write {when: CONDITION, then: applied|failed|continues|uncertain}")
 		return
 	}
 	o := &outcomeRule{when: d.condition(m.At("when"), inAnswer), kind: verdict.OpinionUncertain, retryAfter: d.expr(m.At("retry_after"), inAnswer)}
-	then := word(d, m.At("then"), "", "applied", "failed", "uncertain")
+	then := word(d, m.At("then"), "", "applied", "failed", "continues", "uncertain")
 	for _, kind := range []verdict.OpinionKind{verdict.OpinionApplied, verdict.OpinionFailed} {
 		if kind.String() == then {
 			o.kind = kind
 		}
 	}
+	if o.continues = then == "continues"; o.continues {
+		o.kind = verdict.OpinionFailed
+	}
 	class := m.At("class")
 	o.class = word(d, class, "", classes...)
 	switch {
+	case o.continues && class.Given():
+		d.Fail("value", class, "only a failure has a class", "leave it out, or write then: failed")
+	case o.continues:
+		o.class = verdict.Precondition
 	case o.kind == verdict.OpinionFailed && !class.Given():
 		d.Fail("missing", class, "a failure needs its class", "add class: transient, permission, precondition or logic")
 	case o.retryAfter != nil && (o.kind == verdict.OpinionApplied || o.retryAfter.neverTime):

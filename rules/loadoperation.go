@@ -28,6 +28,8 @@ type outcomeRule struct {
 	kind       verdict.OpinionKind
 	class      verdict.Class
 	retryAfter *expr // how long the API asks to wait, or until when; nil for what its Retry-After says
+	// continues says that the API asks for more.
+	continues bool
 }
 
 // anyOperationKeys are the keys that also say something about operations that are no mutations.

@@ -63,7 +63,7 @@ func judgeOpinion(ev Evidence, f Facts, op verdict.Opinion) (Verdict, bool) {
 		if !slices.Contains(verdict.Failures(), op.Class) {
 			return Verdict{Reason: ReasonNoClass}, true
 		}
-		return Verdict{Kind: Failed, Class: op.Class, Reason: ReasonRule + op.Reason}, true
+		return Verdict{Kind: Failed, Class: op.Class, Continues: op.Continues, Reason: ReasonRule + op.Reason}, true
 	case verdict.OpinionUncertain:
 		return Verdict{Reason: ReasonRule + op.Reason}, true
 	}
@@ -101,6 +101,8 @@ type Verdict struct {
 	// Class says who can act on it. Failed has one of the four classes of failure, Uncertain
 	// verdict.Indeterminate, others none.
 	Class verdict.Class
+	// Continues says of Failed that the upstream asks for more, and that the next request brings it.
+	Continues bool
 	// Reason says why, for people.
 	Reason string
 	// RetryAfter is how long the upstream asked to wait, 0 if it did not.

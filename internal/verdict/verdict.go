@@ -33,8 +33,10 @@ type Opinion struct {
 	Class Class
 	// Reason says which condition decided, in words for a person.
 	Reason string
-	Wait   time.Duration // how long the API asks to wait
-	Until  time.Time     // until when it asks to
+	// Continues says of OpinionFailed that the API asks for more, and that the script's next request brings it.
+	Continues bool
+	Wait      time.Duration // how long the API asks to wait
+	Until     time.Time     // until when it asks to
 }
 
 // OpinionKind is what a rule says. An unknown one is judged uncertain.
