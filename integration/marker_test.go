@@ -25,7 +25,7 @@ func (c *chat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	if r.Method == http.MethodGet {
-		_ = json.NewEncoder(w).Encode(map[string]any{"ok": true, "messages": append([]map[string]any{}, c.said...)})
+		answer(w, "messages", append([]map[string]any{}, c.said...))
 		return
 	}
 	message := map[string]any{}
@@ -41,7 +41,13 @@ func (c *chat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c.posts++; c.posts == 1 {
 		panic(http.ErrAbortHandler)
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"ok": true, "message": message})
+	answer(w, "message", message)
+}
+
+func answer(w io.Writer, name string, value any) {
+	if err := json.NewEncoder(w).Encode(map[string]any{"ok": true, name: value}); err != nil {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // chatRules are those of the chat, at HOST.

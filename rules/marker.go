@@ -93,7 +93,7 @@ func (op *Operation) fitting(req *Request) ([]*marker, *Refusal) {
 		return mk.at.root == "json" && !isJSON || mk.at.root == "form" && !isForm
 	})
 	if len(out) == 0 {
-		return nil, refuse(ProblemIdentity, "the body is of a kind into which the rule writes no marker; send JSON, or a form as application/x-www-form-urlencoded")
+		return nil, refuse(ProblemIdentity, "the body is of a kind into which the rule writes no marker; send JSON, or application/x-www-form-urlencoded")
 	}
 	return out, nil
 }

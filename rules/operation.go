@@ -283,7 +283,8 @@ func (op *Operation) ProvesAbsence() bool {
 
 // OwnAddress reports whether it is sent to its own address alone: in steps, or with what is written into the query.
 func (op *Operation) OwnAddress() bool {
-	return op.Send != nil || op.NativeKey != nil && op.NativeKey.In == "query" || slices.ContainsFunc(op.markers, func(mk *marker) bool { return mk.at.root == "query" })
+	return op.Send != nil || op.NativeKey != nil && op.NativeKey.In == "query" ||
+		slices.ContainsFunc(op.markers, func(mk *marker) bool { return mk.at.root == "query" })
 }
 
 // StrategyKind is a way to find out what happened.
