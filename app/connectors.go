@@ -218,15 +218,10 @@ func RuleSettings(c config.Connectors) []rules.Settings {
 	return out
 }
 
-// ParameterSettings are the settings of parameters alone, for the connectors of these files.
-func ParameterSettings(c config.Connectors, files []rules.File) (out []rules.Settings) {
+// ParameterSettings are the settings of parameters alone, for those connectors that are loaded.
+func ParameterSettings(c config.Connectors) (out []rules.Settings) {
 	for _, s := range RuleSettings(c) {
-		if slices.ContainsFunc(files, func(f rules.File) bool {
-			found := connectorLine.FindSubmatch(f.Data)
-			return !f.Base && found != nil && string(found[1]) == s.Connector
-		}) {
-			out = append(out, rules.Settings{Connector: s.Connector, Parameters: s.Parameters})
-		}
+		out = append(out, rules.Settings{Connector: s.Connector, Parameters: s.Parameters, Optional: true})
 	}
 	return out
 }

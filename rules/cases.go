@@ -210,10 +210,9 @@ func (s *Set) RunCases() Findings {
 	var out Findings
 	for _, c := range s.connectors {
 		for _, one := range c.cases {
-			file, line := c.Locate(one.at.Line)
 			for _, problem := range one.run(c.forCase(maps.Clone(one.parameters))) {
 				out = append(out, Finding{
-					Severity: SeverityError, Code: "case", File: file, Line: line, Column: one.at.Column,
+					Severity: SeverityError, Code: "case", File: c.File, Line: one.at.Line, Column: one.at.Column,
 					Key: one.at.Key, Value: printable(one.name), Problem: problem.problem, Fix: problem.fix,
 				})
 			}

@@ -67,9 +67,6 @@ type Connector struct {
 	// credentialField is the header field of the configured credential; empty for none.
 	credentialField string
 	cases           []*testCase
-	// extended is the bundled file that this one extends. rebased says that it changes what the bundled cases depend on.
-	extended File
-	rebased  bool
 	// values are those of the parameters. with loads the connector again with others set; nil for a stored version.
 	values parameterValues
 	with   func(set map[string]Given) (*Connector, Findings)

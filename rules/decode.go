@@ -23,8 +23,6 @@ type decoder struct {
 	findings Findings
 	// undoing says that what is read may name the object that is taken back. A pinned file is a stored version.
 	undoing, pinned bool
-	// extended is the bundled file that this one extends.
-	extended File
 	// params are the values of the file's parameters.
 	params parameterValues
 }
@@ -32,9 +30,8 @@ type decoder struct {
 func newDecoder(file string, pinned bool) *decoder {
 	d := &decoder{pinned: pinned}
 	d.Report = func(code string, at Where, problem, fix string) {
-		file, line := (&Connector{File: file, extended: d.extended}).Locate(at.Line)
 		d.findings = append(d.findings, Finding{
-			Severity: SeverityError, Code: code, File: file, Line: line, Column: at.Column,
+			Severity: SeverityError, Code: code, File: file, Line: at.Line, Column: at.Column,
 			Key: at.Key, Value: printable(at.Value), Problem: problem, Fix: fix,
 		})
 	}

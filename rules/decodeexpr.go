@@ -150,16 +150,13 @@ func (d *decoder) pathText(v value, at position) *text {
 
 // place reads a selector with one of the allowed roots.
 func (d *decoder) place(v value, roots ...string) (place, bool) {
-	s, ok := d.text(v)
+	s, ok := d.filled(v)
 	if !ok {
 		return place{}, false
 	}
 	p, err := parsePlace(s)
 	if err != nil {
 		d.Fail("place", v, err.Error(), "write a place such as json.items[*].id, form['a[b]'] or query.page")
-		return place{}, false
-	}
-	if p, ok = d.insertedPlace(v, p); !ok {
 		return place{}, false
 	}
 	p = p.asJSON()
@@ -200,7 +197,7 @@ func (d *decoder) writable(v value, root string) (place, bool) {
 		name, ok := d.headerName(v)
 		return place{source: name, root: root, steps: []placeStep{{name: name}}}, ok
 	}
-	s, ok := d.text(v)
+	s, ok := d.filled(v)
 	if !ok {
 		return place{}, false
 	}
@@ -210,10 +207,6 @@ func (d *decoder) writable(v value, root string) (place, bool) {
 		return place{}, false
 	}
 	if root != "json" && root != "graphql" {
-		s, empty := d.inserted(v, s)
-		if empty {
-			return place{}, false
-		}
 		return place{source: s, root: root, steps: []placeStep{{name: s}}}, true
 	}
 	source := root + "." + s
@@ -234,7 +227,7 @@ func (d *decoder) writable(v value, root string) (place, bool) {
 			return place{}, false
 		}
 	}
-	return d.insertedPlace(v, p)
+	return p, true
 }
 
 // plainPlace is an example of a place without its root.

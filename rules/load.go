@@ -17,7 +17,12 @@ import (
 // and defaults. All problems of all files are found at once; if any is an error
 // the set is nil. No two files may hold the same connector or overlapping hosts.
 func Load(files []File, settings []Settings, d Defaults) (*Set, Findings) {
-	l := newLoading(settings, d.filled(), files)
+	l := newLoading(settings, d.filled())
+	for _, f := range files {
+		if f.Bundled != "" {
+			l.bundled[f.Bundled] = f
+		}
+	}
 	for _, bundled := range []bool{false, true} { // What a file extends is known when the bundled ones are read.
 		for _, f := range files {
 			if _, extended := l.extended[f.Bundled]; (f.Bundled != "") == bundled && !f.Base && !extended {
@@ -38,7 +43,7 @@ func Load(files []File, settings []Settings, d Defaults) (*Set, Findings) {
 // other connectors are passed over. So are overrides for operations that this version doesn't have or that don't fit
 // it.
 func LoadPinned(content []byte, settings []Settings, d Defaults) (*Connector, Findings) {
-	l := newLoading(settings, d.filled(), nil)
+	l := newLoading(settings, d.filled())
 	l.pinned = true
 	l.file(File{Name: "pinned", Data: content})
 	sortFindings(l.findings)
@@ -56,8 +61,8 @@ type loading struct {
 	defaults Defaults
 	settings []Settings
 	pinned   bool
-	// files are all files. Of the bundled ones that others extend, extended says which do.
-	files    []File
+	// bundled are the bundled files by name. Of those that others extend, extended says which do.
+	bundled  map[string]File
 	extended map[string]string
 	// set are the values of parameters that hold whatever the settings say; nil for those of the settings.
 	set        map[string]Given
@@ -67,8 +72,8 @@ type loading struct {
 	at map[*Connector]Where
 }
 
-func newLoading(settings []Settings, d Defaults, files []File) *loading {
-	return &loading{defaults: d, settings: settings, files: files, extended: map[string]string{}, at: map[*Connector]Where{}}
+func newLoading(settings []Settings, d Defaults) *loading {
+	return &loading{defaults: d, settings: settings, bundled: map[string]File{}, extended: map[string]string{}, at: map[*Connector]Where{}}
 }
 
 // file reads one file.
@@ -88,15 +93,14 @@ func (l *loading) file(f File) {
 		d.Fail(strictyaml.CodeSyntax, root, "the file is empty", "begin it with apiVersion: "+APIVersion)
 		return
 	}
-	base, changed, ok := l.extend(d, root, f, base)
-	if !ok {
+	if base, ok = l.extend(d, root, f, base); !ok {
 		return
 	}
 	c := d.connector(root, l)
 	if c == nil {
 		return
 	}
-	if c.extended, c.rebased = base, changed; base.Bundled != "" && c.Name != base.Bundled {
+	if base.Bundled != "" && c.Name != base.Bundled {
 		c.Was = append(c.Was, base.Bundled)
 	}
 	if base.Data != nil {
@@ -106,8 +110,8 @@ func (l *loading) file(f File) {
 	sum := sha256.Sum256(c.Content)
 	c.Hash, c.File = hex.EncodeToString(sum[:]), f.Name
 	c.with = func(set map[string]Given) (*Connector, Findings) {
-		other := newLoading(l.settings, l.defaults, l.files)
-		other.set = set
+		other := newLoading(l.settings, l.defaults)
+		other.bundled, other.set = l.bundled, set
 		if other.file(f); len(other.findings) > 0 {
 			return nil, other.findings
 		}
@@ -145,7 +149,7 @@ func (l *loading) unusedSettings() {
 			l.setting(s.Connector, "the connector has settings twice", "merge the two entries")
 		}
 		seen[s.Connector] = true
-		if slices.Contains(names, s.Connector) {
+		if s.Optional || slices.Contains(names, s.Connector) {
 			continue
 		}
 		l.setting(s.Connector, "no connector has this name", meant(s.Connector, "connectors", names))
@@ -189,9 +193,8 @@ func (l *loading) collisions() {
 // collision records a problem between two files.
 func (l *loading) collision(c *Connector, code, problem, fix string) {
 	at := l.at[c]
-	file, line := c.Locate(at.Line)
 	l.findings = append(l.findings, Finding{
-		Severity: SeverityError, Code: code, File: file, Line: line, Column: at.Column, Key: "hosts", Problem: problem, Fix: fix,
+		Severity: SeverityError, Code: code, File: c.File, Line: at.Line, Column: at.Column, Key: "hosts", Problem: problem, Fix: fix,
 	})
 }
 
@@ -224,8 +227,9 @@ type File struct {
 // Settings are what a user says about one connector in config.yaml. Credentials
 // are not among them, but for the name of their header field: rules never see any.
 type Settings struct {
-	// Connector names the connector; a name that isn't loaded is an error.
+	// Connector names the connector; a name that isn't loaded is an error, unless the settings are optional.
 	Connector string
+	Optional  bool
 	// Hosts replaces the file's list of hosts; empty keeps it.
 	Hosts []string
 	// CredentialHeader is the header field of the configured credential; empty for none.

@@ -353,13 +353,10 @@ var volatileHeaders = []string{
 
 // headerName reads the name of a header field that is payload.
 func (d *decoder) headerName(v value) (string, bool) {
-	s, ok := d.text(v)
-	s, empty := d.inserted(v, s)
+	s, ok := d.filled(v)
 	name := strings.ToLower(s)
 	switch {
 	case !ok:
-	case empty:
-		return "", false
 	case !httpguts.ValidHeaderFieldName(s):
 		d.Fail("value", v, quoted(s)+" is no header name", "write a name such as x-request-source")
 		return "", false

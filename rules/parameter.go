@@ -16,11 +16,13 @@ import (
 
 // Parameter is a named value that a connector's file reads and its user may set.
 type Parameter struct {
-	Name, Description string
+	Name string `json:"name"`
 	// Type is text, number, boolean, or list for a list of texts.
-	Type string
+	Type        string `json:"type"`
+	Description string `json:"description,omitzero"`
 	// Default is nil for one that must be set, Set for one that isn't set.
-	Default, Set *Given
+	Default *Given `json:"default"`
+	Set     *Given `json:"set"`
 }
 
 // Given is a value as it is written: one text, or a list of them.
@@ -29,18 +31,17 @@ type Given struct {
 	Texts []string
 }
 
-// String shows the value on one line, as YAML.
+// MarshalText writes what String does.
+func (g *Given) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+
+// String writes the value as YAML, on one line.
 func (g *Given) String() string {
 	if g == nil {
 		return ""
 	}
-	return g.yaml(strconv.Quote)
-}
-
-func (g *Given) yaml(quote func(string) string) string {
-	texts := make([]string, len(g.Texts))
-	for i, s := range g.Texts {
-		texts[i] = quote(s)
+	var texts []string
+	for _, s := range g.Texts {
+		texts = append(texts, strconv.Quote(s))
 	}
 	if g.List {
 		return "[" + strings.Join(texts, ", ") + "]"
@@ -108,7 +109,7 @@ func (d *decoder) parameters(v value, c *Connector, l *loading) {
 		}
 		c.Parameters = append(c.Parameters, p)
 	}
-	if v.Given() {
+	if d.Plain(v) {
 		d.Members(v, read)
 	}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
@@ -136,7 +137,7 @@ func (d *decoder) given(v value) *Given {
 // givens reads values by name.
 func (d *decoder) givens(v value) map[string]Given {
 	out := map[string]Given{}
-	if v.Given() {
+	if d.Plain(v) {
 		d.Members(v, func(name string, _, member value) { out[name] = *d.given(member) })
 	}
 	return out
@@ -150,7 +151,7 @@ func (c *Connector) settled() string {
 	var out []string
 	for _, p := range c.Parameters {
 		if p.Set != nil {
-			out = append(out, p.Name+": "+p.Set.yaml(strconv.QuoteToASCII)+"\n")
+			out = append(out, p.Name+": "+p.Set.String()+"\n")
 		}
 	}
 	if len(out) == 0 {
@@ -234,37 +235,29 @@ func (v *jsonValue) constant(make ast.ExprFactory, id *int64) ast.Expr {
 // insertedParameter is a parameter in a text that holds no expressions.
 var insertedParameter = regexp.MustCompile(`\{param\.([A-Za-z_]\w*)\}`)
 
-// inserted puts parameters into a text that holds no expressions. It says whether one of them is empty, or can't be used.
+// inserted puts parameters into a text that holds no expressions. It says whether one is empty, or can't be used.
 func (d *decoder) inserted(v value, s string) (out string, empty bool) {
 	out = insertedParameter.ReplaceAllStringFunc(s, func(insertion string) string {
 		name := insertedParameter.FindStringSubmatch(insertion)[1]
 		p, known := d.params[name]
+		text := scalarText(&p)
 		if !known {
 			d.compileProblem(v, d.params.unknown(name))
-		} else if p.kind == jsonArray {
-			d.Fail("parameter", v, "the parameter "+name+" is a list", "use one that is a single value")
+		} else if p.kind == jsonArray || strings.ContainsAny(text, "'\"[]") {
+			d.Fail("parameter", v, "the parameter "+name+" holds quotes or brackets, which can't stand here", "set it to a plain text")
 			known = false
 		}
-		empty = empty || !known || p.kind == jsonString && p.text == ""
-		return scalarText(&p)
+		empty = empty || !known || text == ""
+		return text
 	})
 	return out, empty
 }
 
-// insertedPlace puts parameters into the names of a place. One with an empty parameter is no place, and is left out.
-func (d *decoder) insertedPlace(v value, p place) (place, bool) {
-	filled := false
-	for i, step := range p.steps {
-		name, empty := d.inserted(v, step.name)
-		if empty {
-			return place{}, false
-		}
-		filled, p.steps[i].name = filled || name != step.name, name
-	}
-	if filled {
-		p.source = (&chain{root: p.root, steps: p.steps}).String()
-	}
-	return p, true
+// filled is text with parameters in it. It is false where one is empty: the place is left out.
+func (d *decoder) filled(v value) (string, bool) {
+	s, ok := d.text(v)
+	s, empty := d.inserted(v, s)
+	return s, ok && !empty
 }
 
 // forCase is the connector as a case is written for it: with the case's parameters, and defaults for the others. What

@@ -54,9 +54,9 @@ func one(text string) Given { return Given{Texts: []string{text}} }
 func TestAParameterIsAConstantOfTheRule(t *testing.T) {
 	t.Parallel()
 	set := load(t, withParameters, parametersSet(map[string]Given{
-		"base": one("api-v2"), "field": one("it's.a"), "account": one("acme"), "most": one("7"), "reads": {List: true, Texts: []string{"look"}},
+		"base": one("api-v2"), "field": one("its.a"), "account": one("acme"), "most": one("7"), "reads": {List: true, Texts: []string{"look"}},
 	}))
-	req := request(t, "POST https://api.test/api-v2/things", `{"name":"n","amount":7,"fields":{"it's.a":{"note":"x"}}}`, "Content-Type: application/json")
+	req := request(t, "POST https://api.test/api-v2/things", `{"name":"n","amount":7,"fields":{"its.a":{"note":"x"}}}`, "Content-Type: application/json")
 	m := set.Match(req)
 	if m.Operation == nil || m.Operation.Name != "make" {
 		t.Fatalf("match: %+v", m)
@@ -69,7 +69,7 @@ func TestAParameterIsAConstantOfTheRule(t *testing.T) {
 		t.Errorf("derived %+v", d)
 	}
 	out, refusal := m.Operation.Outgoing(req, caseMutation())
-	if refusal != nil || !strings.Contains(string(out.Body()), `"it's.a":{"note":"x","keep":"`+CaseMarker+`"}`) {
+	if refusal != nil || !strings.Contains(string(out.Body()), `"its.a":{"note":"x","keep":"`+CaseMarker+`"}`) {
 		t.Errorf("sent %s, %v", out.Body(), refusal)
 	}
 	asking, err := m.Operation.Strategies[0].Probe.Begin(Env{Request: req, Mutation: caseMutation(), Account: "acme"})
@@ -101,7 +101,7 @@ func TestAPlaceWithAnEmptyParameterIsLeftOut(t *testing.T) {
 
 func TestARecordKeepsItsParameters(t *testing.T) {
 	t.Parallel()
-	values := map[string]Given{"field": one("a\"\n\u00e9\U0001F600 {x}: #"), "reads": {List: true, Texts: []string{"x", "[y]"}}, "most": one("1e3")}
+	values := map[string]Given{"field": one("a\\\n\u00e9\u2028\U0001F600 {x}: #"), "reads": {List: true, Texts: []string{"x", "[y]"}}, "most": one("1e3")}
 	was := load(t, withParameters, parametersSet(values)).Connectors()[0]
 	plain := load(t, withParameters).Connectors()[0]
 	if was.Hash == plain.Hash {
@@ -157,7 +157,7 @@ func TestParametersAreUsedWhereTheyMeanSomething(t *testing.T) {
 	for _, c := range []struct{ name, old, with, problem, fix string }{
 		{"an unknown one", "account: param.account", "account: param.acount", "no parameter acount", "did you mean account?"},
 		{"an unknown one in a place", "marker: {json: \"fields['{param.field}'].keep\"}", "marker: {json: \"fields['{param.fied}'].keep\"}", "no parameter fied", "did you mean field?"},
-		{"a list in a place", "marker: {json: \"fields['{param.field}'].keep\"}", "marker: {json: \"fields['{param.reads}'].keep\"}", "is a list", "single value"},
+		{"a list in a place", "marker: {json: \"fields['{param.field}'].keep\"}", "marker: {json: \"fields['{param.reads}'].keep\"}", "holds quotes or brackets", "plain text"},
 		{"all of them", "account: param.account", "account: string(param)", "can't be read so", "param.NAME"},
 		{"an optional", "account: param.account", "account: param.?account.orValue('')", "can't be read so", "param.NAME"},
 		{"another type than its own", "account: param.account", "account: param.most.lowerAscii()", "no matching overload", ""},

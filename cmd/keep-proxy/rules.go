@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,7 +170,7 @@ func loadFiles(c config.Config, names []string) (*rules.Set, rules.Findings, err
 		}
 		files = append(files, found...)
 	}
-	set, findings := rules.Load(files, app.ParameterSettings(c.Connectors, files), app.RuleDefaults(c))
+	set, findings := rules.Load(files, app.ParameterSettings(c.Connectors), app.RuleDefaults(c))
 	if set != nil {
 		findings = lint.Check(set)
 	}
@@ -205,27 +206,17 @@ func newConnectors() *cobra.Command {
 
 // connectorView is a connector as it is shown.
 type connectorView struct {
-	Name       string          `json:"name"`
-	Title      string          `json:"title,omitzero"`
-	Version    int             `json:"version"`
-	Hash       string          `json:"hash"`
-	File       string          `json:"file"`
-	Hosts      []string        `json:"hosts"`
-	HostGroup  string          `json:"host_group"`
-	Reads      []string        `json:"reads"`
-	Cases      int             `json:"cases"`
-	Parameters []parameterView `json:"parameters,omitempty"`
-	Operations []operationView `json:"operations"`
-}
-
-// parameterView is a parameter as it is shown. Default and value are as YAML has them.
-type parameterView struct {
-	Name        string `json:"name"`
-	Type        string `json:"type"`
-	Default     string `json:"default,omitzero"`
-	Value       string `json:"value,omitzero"`
-	Required    bool   `json:"required,omitzero"`
-	Description string `json:"description,omitzero"`
+	Name       string            `json:"name"`
+	Title      string            `json:"title,omitzero"`
+	Version    int               `json:"version"`
+	Hash       string            `json:"hash"`
+	File       string            `json:"file"`
+	Hosts      []string          `json:"hosts"`
+	HostGroup  string            `json:"host_group"`
+	Reads      []string          `json:"reads"`
+	Cases      int               `json:"cases"`
+	Parameters []rules.Parameter `json:"parameters,omitempty"`
+	Operations []operationView   `json:"operations"`
 }
 
 // operationView is an operation as it is shown.
@@ -245,13 +236,10 @@ type operationView struct {
 func viewConnector(c *rules.Connector) connectorView {
 	v := connectorView{
 		Name: c.Name, Title: c.Title, Version: c.Version, Hash: c.Hash, File: c.File, Hosts: c.Hosts,
-		HostGroup: c.HostGroup, Reads: c.ReadPaths, Cases: c.Cases(), Operations: []operationView{},
+		HostGroup: c.HostGroup, Reads: c.ReadPaths, Parameters: c.Parameters, Cases: c.Cases(), Operations: []operationView{},
 	}
 	if c.ReadsSafe {
 		v.Reads = []string{"safe-methods"}
-	}
-	for _, p := range c.Parameters {
-		v.Parameters = append(v.Parameters, parameterView{p.Name, string(p.Type), p.Default.String(), p.Set.String(), p.Default == nil, p.Description})
 	}
 	for _, op := range c.Operations {
 		v.Operations = append(v.Operations, viewOperation(op))
@@ -346,11 +334,8 @@ func showConnector(p *page, v connectorView) {
 		"cases", strconv.Itoa(v.Cases),
 		"hash", v.Hash,
 	)
-	section(p, "Parameters", "NAME\tTYPE\tDEFAULT\tSET TO\tDESCRIPTION", v.Parameters, func(v parameterView) []string {
-		if v.Required {
-			v.Default = "required"
-		}
-		return []string{v.Name, v.Type, v.Default, clip(v.Value, 40), v.Description}
+	section(p, "Parameters", "NAME\tTYPE\tDEFAULT\tSET TO\tDESCRIPTION", v.Parameters, func(v rules.Parameter) []string {
+		return []string{v.Name, v.Type, cmp.Or(v.Default.String(), "required"), clip(v.Set.String(), 40), v.Description}
 	})
 	section(p, "Operations", "NAME\tEFFECT\tRECONCILED BY\tON ABSENT\tSETTLE\tNATIVE KEY", v.Operations, func(op operationView) []string {
 		if len(op.Upgrade) > 0 {

@@ -72,9 +72,8 @@ type linter struct {
 
 // warn adds a finding, once for each place and code: the account is the same for every operation.
 func (l *linter) warn(code string, at rules.Where, problem, fix string) {
-	file, line := l.connector.Locate(at.Line)
 	f := rules.Finding{
-		Severity: rules.SeverityWarning, Code: code, File: file, Line: line, Column: at.Column,
+		Severity: rules.SeverityWarning, Code: code, File: l.connector.File, Line: at.Line, Column: at.Column,
 		Key: at.Key, Value: at.Value, Problem: problem, Fix: fix,
 	}
 	if !slices.Contains(l.findings, f) {
