@@ -234,7 +234,11 @@ func (r *Reconciler) Account(ctx context.Context, c *rules.Connector, req *rules
 		return "", errors.New("its address is no URL")
 	}
 	asked := r.clock.Boot()
-	got := r.wire.send(ctx, &upstream.Request{Method: ask.Method, URL: target, Header: ask.Header, Total: r.settings.Ask}, r.settings.MaxAnswer)
+	request := &upstream.Request{Method: ask.Method, URL: target, Header: ask.Header, Total: r.settings.Ask}
+	if ask.Body != nil {
+		request.Body = upstream.Bytes(ask.Body)
+	}
+	got := r.wire.send(ctx, request, r.settings.MaxAnswer)
 	if !got.evidence.Head {
 		return "", untoldError{fmt.Errorf("%w: %w", errUnreached, &upstream.Error{Class: got.evidence.ErrorClass, Text: got.evidence.Error})}
 	}
@@ -250,7 +254,7 @@ func (r *Reconciler) Account(ctx context.Context, c *rules.Connector, req *rules
 func askKey(c *rules.Connector, ask *rules.Ask) [sha256.Size]byte {
 	var b strings.Builder
 	part := func(s string) { fmt.Fprintf(&b, "%d:%s", len(s), s) }
-	for _, s := range []string{c.Hash, ask.Scheme, ask.Authority, ask.Target} {
+	for _, s := range []string{c.Hash, ask.Method, ask.Scheme, ask.Authority, ask.Target, string(ask.Body)} {
 		part(s)
 	}
 	for _, name := range slices.Sorted(maps.Keys(ask.Header)) {

@@ -54,6 +54,8 @@ func TestAnAccountIsThatOfWhoAsksHow(t *testing.T) {
 		"another rule":       func(c *rules.Connector, _ *rules.Ask) { c.Hash = "i" },
 		"another scheme":     func(_ *rules.Connector, a *rules.Ask) { a.Scheme = "http" },
 		"another host":       func(_ *rules.Connector, a *rules.Ask) { a.Authority = "api2.test" },
+		"another method":     func(_ *rules.Connector, a *rules.Ask) { a.Method = "POST" },
+		"another token":      func(_ *rules.Connector, a *rules.Ask) { a.Body = []byte("token=b") },
 		"another place":      func(_ *rules.Connector, a *rules.Ask) { a.Target = "/you" },
 		"another credential": func(_ *rules.Connector, a *rules.Ask) { a.Header["Authorization"] = []string{"bob"} },
 		"no credential":      func(_ *rules.Connector, a *rules.Ask) { delete(a.Header, "Authorization") },

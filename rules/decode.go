@@ -203,7 +203,8 @@ var (
 	}
 	levelParameter = level{Name: "a parameter", Known: []string{"type", "default", "description"}}
 	levelRate      = level{Name: "rate", Known: []string{"requests", "per"}}
-	levelAccount   = level{Name: "account", Known: []string{"get", "value", "cache"}}
+	levelAccount   = level{Name: "account", Known: []string{"get", "post", "json", "form", "token", "value", "cache", "given"}}
+	levelToken     = level{Name: "token", Known: []string{"form", "json"}}
 	levelOperation = level{
 		Name: "an operation",
 		Known: []string{

@@ -276,8 +276,10 @@ type AccountRead struct {
 	// Cache is how long an answer holds for the same credentials.
 	Cache time.Duration
 
-	path  *text
+	step  *sendStep
 	value *expr
+	// token is where the script's credential may stand in its body; nil for none.
+	token *place
 }
 
 // perRequest are header fields that tell requests apart and not callers.
@@ -290,17 +292,19 @@ var perRequest = []string{
 // its content, and those that differ from request to request, are left out. The answer holds for every request for
 // which Ask is the same.
 func (a *AccountRead) Ask(req *Request) (*Ask, error) {
-	s := &scope{req: req}
-	target, err := a.path.path(s)
+	target, header, body, err := a.step.build(&scope{req: req}, req)
+	if text := string(body); err == nil && (strings.Contains(text, maskedPair) || strings.Contains(text, secretShown)) {
+		// The token isn't stored. The configured credential tells.
+		target, header, body, err = a.step.build(&scope{req: req.WithBody(nil)}, req)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("account: %w", err)
 	}
-	header := carried(req.Header)
 	maps.DeleteFunc(header, func(name string, _ []string) bool {
 		return slices.Contains(perRequest, name) || name == http.CanonicalHeaderKey(SubkeyField) || name == "Keep-Item"
 	})
 	header.Set("Accept", "application/json")
-	return &Ask{Method: http.MethodGet, Scheme: req.Scheme, Authority: req.Authority(), Target: target, Header: header}, nil
+	return &Ask{Method: a.step.ask.method, Scheme: req.Scheme, Authority: req.Authority(), Target: target, Header: header, Body: body}, nil
 }
 
 // Account is what an answer to Ask says. Anything but a whole answer 200 that gives a

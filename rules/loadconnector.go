@@ -2,6 +2,7 @@ package rules
 
 import (
 	"maps"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -240,10 +241,19 @@ const (
 // accountRead reads a map below account.
 func (d *decoder) accountRead(v value, c *Connector) {
 	m, _ := d.Map(v, levelAccount)
-	a := &AccountRead{Cache: defaultAccountCache}
-	get, from := d.need(m, "get"), d.need(m, "value")
-	if a.path = d.pathText(get, inRequest); slices.ContainsFunc(a.path.exprs(), func(e *expr) bool { return len(e.refs) > 0 }) {
-		d.Fail("value", get, "an account doesn't depend on the request that it is asked for", "write a path without insertions, such as /v1/me")
+	a := &AccountRead{Cache: defaultAccountCache, step: &sendStep{ask: &Probe{op: &Operation{Connector: c}}}}
+	from := d.need(m, "value")
+	d.asks(m, a.step.ask, "read", inRequest, "get", "post")
+	a.step.form = d.mapOf(m.At("form"), inRequest)
+	if slices.ContainsFunc(a.step.exprs(), func(e *expr) bool { return len(e.refs) > 0 }) {
+		d.Fail("value", v, "an account doesn't depend on the request that it is asked for", "write a path such as /v1/me, and values without expressions")
+	}
+	d.accountToken(m, a)
+	if given := d.expr(m.At("given"), inRequest); given != nil && (given.chain == nil || given.chain.constant == nil) {
+		d.Fail("value", m.At("given"), "is no text that a parameter gives", "write given: param.NAME")
+	} else if given != nil && *given.chain.constant != "" {
+		c.account, c.HasAccount = given, true
+		return
 	}
 	if a.value = d.expr(from, inAnswer); a.value != nil {
 		if !a.value.readsAny("response") {
@@ -256,7 +266,33 @@ func (d *decoder) accountRead(v value, c *Connector) {
 	if at := m.At("cache"); at.Given() {
 		a.Cache = d.atMost(at, maxAccountCache, "is longer than a day", "write at most 24h")
 	}
-	if a.path != nil && a.value != nil {
+	if a.step.ask.path != nil && a.value != nil {
 		c.AccountRead, c.HasAccount = a, true
+	}
+}
+
+// accountToken reads where the script's credential stands in a body. The read sends it in the same place.
+func (d *decoder) accountToken(m fields, a *AccountRead) {
+	at, ok := d.Map(m.At("token"), levelToken)
+	for _, in := range levelToken.Known {
+		if !at.Has(in) {
+			continue
+		}
+		into := map[string]**template{"form": &a.step.form, "json": &a.step.ask.json}[in]
+		if *into == nil {
+			*into = &template{value: jsonValue{kind: jsonObject}}
+		}
+		p, single := d.writable(at.At(in), in)
+		if !single || len(p.steps) != 1 || (*into).value.kind != jsonObject || a.token != nil || a.step.ask.method != http.MethodPost {
+			d.Fail("value", at, "is no member of what is sent", "write post:, and form: or json: with one name")
+			return
+		}
+		name := p.steps[0].name
+		a.token = &p
+		e, _ := compileExpr(in+"[?"+celText(name)+"]", inRequest) // Whatever the name, it compiles.
+		(*into).names, (*into).items = append((*into).names, name), append((*into).items, &template{expr: e})
+	}
+	if ok && a.token == nil {
+		d.Fail("missing", at, "token names no place", "write form: or json: with one name")
 	}
 }

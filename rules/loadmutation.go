@@ -260,6 +260,9 @@ func (d *decoder) payload(v value, op *Operation) {
 	if op.rpc {
 		op.ignored.add(place{root: "json", steps: []placeStep{{name: "id"}}})
 	}
+	if a := op.Connector.AccountRead; a != nil && a.token != nil {
+		op.ignored.add(*a.token) // Other credentials for the same account are no other payload.
+	}
 	m, _ := d.Map(v, levelPayload)
 	for _, item := range d.OneOrMore(m.At("ignore")) {
 		if p, ok := d.place(item, op.jsonRoot(), "form", "multipart", "query", "path", "host"); ok {

@@ -78,6 +78,9 @@ func (d *decoder) operation(v value, c *Connector, l *loading, blockScope string
 			op.secret = append(op.secret, p)
 		}
 	}
+	if c.AccountRead != nil && c.AccountRead.token != nil {
+		op.secret = append(op.secret, *c.AccountRead.token)
+	}
 	switch {
 	case op.Effect == EffectMutation, !known && m.Has("identity"):
 		// The file is refused in any case. What is wrong with the mutation that was meant is worth more than that it

@@ -29,7 +29,8 @@ var formatKeys = []struct {
 		},
 		[]string{
 			"apiVersion: keep/v1", "extends: shop", "connector: other", "version: 2", "title: Other", "hosts: [other.test]", "host_group: others", "reads: [/x]",
-			"account: header['x-a']", "account: {get: /me, value: response.json.id, cache: 1h}", "block_scope: item", "trust_refused: true", "rate: {requests: 5, per: 1s}", "outcome: [{when: response.status == 409, then: uncertain}]", "operations: []",
+			"account: header['x-a']", "account: {get: /me, value: response.json.id, cache: 1h, given: \"'fixed'\"}",
+			"account: {post: /me, json: {a: b}, value: response.json.id}", "account: {post: /me, form: {a: b}, token: {form: token}, value: response.json.id}", "account: {post: /me, token: {json: token}, value: response.json.id}", "block_scope: item", "trust_refused: true", "rate: {requests: 5, per: 1s}", "outcome: [{when: response.status == 409, then: uncertain}]", "operations: []",
 			"parameters: {p: {type: list, default: [a], description: d}, q: {default: '', type: text}, r: {type: number, default: 5}, s: {type: boolean, default: true}}",
 			"evidence: [{claim: it has no key, status: unverified}]",
 			"cases: [{name: c, request: {url: 'https://api.test/'}, expect: {refused: unmatched}}]",
@@ -217,7 +218,7 @@ func TestEveryKeyOfTheSchemaIsTried(t *testing.T) {
 	t.Parallel()
 	tried := fmt.Sprint(formatKeys)
 	for _, l := range []level{
-		levelConnector, levelParameter, levelRate, levelAccount, levelOperation, levelMatch, levelGraphQL, levelJSONRPC, levelPayload, levelNativeKey, levelMarker, levelOutcome,
+		levelConnector, levelParameter, levelRate, levelAccount, levelToken, levelOperation, levelMatch, levelGraphQL, levelJSONRPC, levelPayload, levelNativeKey, levelMarker, levelOutcome,
 		levelStrategy, levelSend, levelResend, levelProbe, levelObserve, levelPages, levelResult, levelBounds, levelEvidence, levelCompensate, levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
 	} {
 		for _, key := range slices.Concat(l.Known, l.Later) {
