@@ -57,3 +57,12 @@ func Fake(name string) ([]byte, error) {
 	}
 	return data, nil
 }
+
+// Fakes are the names of the fakes.
+func Fakes() []string {
+	found, _ := fs.Glob(files, "fakes/*.yaml") // The pattern is sound.
+	for i, name := range found {
+		found[i] = strings.TrimSuffix(path.Base(name), path.Ext(name))
+	}
+	return found
+}

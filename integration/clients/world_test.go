@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/fakes"
 	"keep-proxy/internal/fakes/bank"
 	"keep-proxy/internal/fakes/oracle"
 	"keep-proxy/internal/fakes/server"
 	"keep-proxy/internal/fakes/testca"
-	"keep-proxy/internal/fakes/webhook"
 )
 
 // world is the program, started as its users start it, and the upstreams.
@@ -98,7 +98,9 @@ func (w *world) startUpstreams(t *testing.T) {
 	w.bank = start(paged{bank.New(settings), "/page"}, "bank", leaf)
 	w.plain = start(bank.New(settings), "plain", nil)
 	w.uncovered = start(bank.New(settings), "uncovered", nil)
-	w.hooks = start(paged{webhook.New(), "/hook/read/page"}, "hooks", leaf)
+	hooks, err := fakes.New("webhook")
+	must(t, err)
+	w.hooks = start(paged{hooks, "/hook/read/page"}, "hooks", leaf)
 	w.git = start(newGitHost(t, filepath.Join(w.dir, "repositories")), "git", leaf)
 	w.objects = start(newObjects(), "objects", leaf)
 	w.cluster = start(newCluster(), "cluster", leaf)

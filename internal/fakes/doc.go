@@ -11,10 +11,9 @@
 //	vendorkey   how a vendor dedupes on an idempotency key
 //	bank        transfers, with a key and a listing; notices, with no read
 //	quotes      a read-only API, with a stream of server-sent events
-//	stripe      refunds
-//	github      issues and pull requests
-//	webhook     a sink that can't be asked
-//	mail        messages, sent at once or through a draft
+//	data        an API that a YAML file describes (docs/fakes.md)
+//
+// The mail API is mail.yaml here. Those of vendors and a webhook that can't be asked are in connectors/fakes.
 //
 // Each API's package tells its endpoints, the identities that its log counts,
 // and its settings.

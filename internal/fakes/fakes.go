@@ -1,20 +1,19 @@
 package fakes
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"keep-proxy/connectors"
 	"keep-proxy/internal/fakes/bank"
-	"keep-proxy/internal/fakes/github"
-	"keep-proxy/internal/fakes/mail"
+	"keep-proxy/internal/fakes/data"
 	"keep-proxy/internal/fakes/oracle"
 	"keep-proxy/internal/fakes/quotes"
 	"keep-proxy/internal/fakes/server"
-	"keep-proxy/internal/fakes/stripe"
 	"keep-proxy/internal/fakes/testca"
-	"keep-proxy/internal/fakes/webhook"
 )
 
 // Options say which fake to start, and how. API and Log are required.
@@ -46,29 +45,37 @@ type Fake struct {
 }
 
 // Names returns the names of the fakes, sorted.
-func Names() []string { return []string{"bank", "github", "mail", "quotes", "stripe", "webhook"} }
+func Names() []string {
+	names := append(connectors.Fakes(), "bank", "mail", "quotes")
+	slices.Sort(names)
+	return names
+}
 
-func newAPI(name string) (server.API, error) {
+// New makes an API of this name.
+func New(name string) (server.API, error) {
 	switch name {
 	case "bank":
 		return bank.New(bank.Defaults()), nil
-	case "github":
-		return github.New(), nil
-	case "mail":
-		return mail.New(), nil
 	case "quotes":
 		return quotes.New(), nil
-	case "stripe":
-		return stripe.New(stripe.Defaults()), nil
-	case "webhook":
-		return webhook.New(), nil
+	case "mail":
+		return data.Load(mail)
 	}
-	return nil, fmt.Errorf("fakes: no API %q; there are %s", name, strings.Join(Names(), ", "))
+	content, err := connectors.Fake(name)
+	if err != nil {
+		return nil, fmt.Errorf("fakes: no API %q; there are %s", name, strings.Join(Names(), ", "))
+	}
+	return data.Load(content)
 }
+
+// mail is an API that sends messages.
+//
+//go:embed mail.yaml
+var mail []byte
 
 // Start starts a fake in this process. The caller closes it.
 func Start(o Options) (*Fake, error) {
-	api, err := newAPI(o.API)
+	api, err := New(o.API)
 	if err != nil {
 		return nil, err
 	}

@@ -149,7 +149,7 @@ func TestStartRefuses(t *testing.T) {
 		want string
 	}{
 		{"an unknown API", fakes.Options{API: "nope"}, "bank, github, mail, quotes"},
-		{"settings of an API without", fakes.Options{API: "webhook", Settings: []byte(`{}`)}, "no settings"},
+		{"settings of an API without", fakes.Options{API: "quotes", Settings: []byte(`{}`)}, "no settings"},
 		{"wrong settings", fakes.Options{API: "bank", Settings: []byte(`{"x":1}`)}, "unknown field"},
 		{"a log that another has", fakes.Options{API: "bank", Log: filepath.Join(dir, "held")}, "another writer"},
 		{"a log that is none", fakes.Options{API: "bank", Log: spoilt}, "line 1"},

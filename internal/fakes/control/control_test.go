@@ -8,9 +8,9 @@ import (
 	"keep-proxy/internal/fakes/bank"
 	"keep-proxy/internal/fakes/control"
 	"keep-proxy/internal/fakes/oracle"
+	"keep-proxy/internal/fakes/quotes"
 	"keep-proxy/internal/fakes/script"
 	"keep-proxy/internal/fakes/server"
-	"keep-proxy/internal/fakes/webhook"
 )
 
 func start(t *testing.T, api server.API) (*control.Client, *server.Server) {
@@ -89,12 +89,12 @@ func TestSettingsAndBooks(t *testing.T) {
 	if err := c.Adjust(t.Context(), map[string]any{"nope": 1}); err == nil || !strings.Contains(err.Error(), "nope") {
 		t.Errorf("an unknown setting: %v", err)
 	}
-	none, _ := start(t, webhook.New())
-	if _, err := none.Books(t.Context()); err == nil || !strings.Contains(err.Error(), "webhook keeps no books") {
-		t.Errorf("books of a webhook: %v", err)
+	none, _ := start(t, quotes.New())
+	if _, err := none.Books(t.Context()); err == nil || !strings.Contains(err.Error(), "quotes keeps no books") {
+		t.Errorf("books of quotes: %v", err)
 	}
 	if err := none.Adjust(t.Context(), struct{}{}); err == nil || !strings.Contains(err.Error(), "no settings") {
-		t.Errorf("settings of a webhook: %v", err)
+		t.Errorf("settings of quotes: %v", err)
 	}
 }
 

@@ -99,7 +99,7 @@ func (a *answer) build(v values) (*server.Answer, error) {
 	return out, fields(out.Header, v, a.Header)
 }
 
-// shown is a value as the API writes it: without what is hidden, times in whole seconds.
+// shown is a value as the API writes it: without what is hidden, times as RFC 3339.
 func shown(v any) any { return written(v, false) }
 
 // stored is a value as the log holds it: as shown, with what is hidden.
@@ -122,7 +122,7 @@ func written(v any, all bool) any {
 		}
 		return out
 	case time.Time:
-		return v.UTC().Format(time.RFC3339)
+		return v.UTC().Format(time.RFC3339Nano)
 	case absent:
 		return nil
 	}

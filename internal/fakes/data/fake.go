@@ -197,7 +197,7 @@ func (f *Fake) put(o object) {
 // read gives values to what the request alone says.
 func (f *Fake) read(r *server.Request) (values, error) {
 	v := values{
-		"method": r.Method, "host": r.Host, "url": r.Scheme + "://" + r.Host + r.Path, "body": string(r.Body),
+		"method": r.Method, "host": r.Host, "base": r.Scheme + "://" + r.Host, "url": r.Scheme + "://" + r.Host + r.Path, "body": string(r.Body),
 		"body_sha256": digest(r.Body), "scope": "",
 	}
 	v["query"], v["query_all"] = firstOf(r.Query)

@@ -1,17 +1,16 @@
-package mail_test
+package fakes_test
 
 import (
 	"net/http"
 	"testing"
 
 	"keep-proxy/internal/fakes/apitest"
-	"keep-proxy/internal/fakes/mail"
 )
 
 func TestADraftIsSentOnce(t *testing.T) {
 	t.Parallel()
-	b := apitest.Start(t, mail.New())
-	var draft mail.Message
+	b := apitest.Start(t, api(t, "mail"))
+	var draft struct{ ID, To, Subject, Text, At string }
 	made := b.Do("POST", "/drafts", `{"to":"bob","subject":"hello","text":"x"}`).Is(http.StatusCreated, "hello.1")
 	made.Into(&draft)
 	b.Do("GET", "/drafts/"+draft.ID, "").Is(http.StatusOK, draft.ID)
@@ -25,15 +24,15 @@ func TestADraftIsSentOnce(t *testing.T) {
 		t.Errorf("%d effects, want 2", n)
 	}
 	b.End()
-	b = apitest.Continue(t, mail.New(), b.LogPath())
+	b = apitest.Continue(t, api(t, "mail"), b.LogPath())
 	b.Do("GET", "/sent?subject=hello", "").Is(http.StatusOK, "m_2")
 	b.Do("GET", "/drafts/"+draft.ID, "").Is(http.StatusNotFound, "no draft")
 }
 
 func TestWhoseTokenItIs(t *testing.T) {
 	t.Parallel()
-	b := apitest.Start(t, mail.New())
+	b := apitest.Start(t, api(t, "mail"))
 	b.Do("GET", "/me", "", "Authorization", "Bearer ann").Is(http.StatusOK, "ann@mail.test")
 	b.Do("GET", "/me", "").Is(http.StatusUnauthorized, "who")
-	b.Do("DELETE", "/me", "").Is(http.StatusNotFound, "nothing")
+	b.Do("DELETE", "/me", "").Is(http.StatusNotFound, "has no DELETE")
 }
