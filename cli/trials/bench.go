@@ -44,18 +44,37 @@ type Options struct {
 	edit func(nth int, r rules.Raw) rules.Raw
 }
 
-// movedClock is the machine's clock, moved on by hand.
+// slowness is how much longer the machine's time is than that of the trials. So what happens within one second of the
+// API's doesn't depend on how busy the machine is.
+const slowness = 100
+
+// movedClock is moved on by hand. By itself it creeps.
 type movedClock struct {
 	clock.Clock
-	by atomic.Int64
+	began time.Time
+	start clock.Stamp
+	by    atomic.Int64
 }
 
-func (c *movedClock) moved() time.Duration { return time.Duration(c.by.Load()) }
+func newClock() *movedClock {
+	c := clock.System()
+	return &movedClock{Clock: c, began: time.Now(), start: clock.Take(c)}
+}
 
-func (c *movedClock) Now() time.Time          { return c.Clock.Now().Add(c.moved()) }
-func (c *movedClock) Mono() time.Duration     { return c.Clock.Mono() + c.moved() }
-func (c *movedClock) Boot() time.Duration     { return c.Clock.Boot() + c.moved() }
+func (c *movedClock) passed() time.Duration {
+	return time.Since(c.began)/slowness + time.Duration(c.by.Load())
+}
+
+func (c *movedClock) Now() time.Time          { return c.start.Wall.Add(c.passed()) }
+func (c *movedClock) Mono() time.Duration     { return c.start.Mono + c.passed() }
+func (c *movedClock) Boot() time.Duration     { return c.start.Boot + c.passed() }
 func (c *movedClock) advance(d time.Duration) { c.by.Add(int64(max(d, 0))) }
+
+// align moves on to the first part of a second.
+func (c *movedClock) align() {
+	now := c.Now()
+	c.advance(now.Truncate(time.Second).Add(time.Second + 200*time.Millisecond).Sub(now))
+}
 
 // bench is the program with one connector.
 type bench struct {
@@ -75,12 +94,12 @@ type bench struct {
 	down     atomic.Bool // nobody answers there
 	number   int         // of all trials
 	tries    int         // of those with this program
-	doubtful bool        // what was found in a trial told nothing
+	doubtful bool        // what was found in a trial belongs to another mutation
 }
 
 // Run tries every mutating operation of the connector.
 func Run(ctx context.Context, o Options) (report Report, err error) {
-	b := &bench{o: o, clock: &movedClock{Clock: clock.System()}}
+	b := &bench{o: o, clock: newClock()}
 	defer func() { err = errors.Join(err, b.stop()) }() //nolint:contextcheck // What was started ends, also when ctx has ended.
 	if b.fake, err = data.Load(o.Fake); err != nil {
 		return Report{}, err
@@ -177,7 +196,7 @@ func (b *bench) configuration() (config.Config, error) {
 		"ledger": map[string]any{"dir": filepath.Join(b.dir, "data"), "min_free": "1MiB"},
 		"runs":   map[string]any{"ttl": "8760h"},
 		// What is asked in vain is given up after a day and a half: later than any window of a key that vendors publish.
-		"reconcile":  map[string]any{"base": "1s", "cap": "1h", "jitter": 0, "max_attempts": 8, "max_age": "36h"},
+		"reconcile":  map[string]any{"base": "1m", "cap": "3h", "jitter": 0, "max_attempts": 4, "max_age": "36h"},
 		"connectors": connectors,
 	})
 	if err != nil {

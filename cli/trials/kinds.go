@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"keep-proxy/admin/wire"
@@ -232,7 +233,7 @@ func duplicate(t *trial) (Cell, error) {
 	case m.State == "indeterminate":
 		return asks(m), nil
 	}
-	return Cell{}, fmt.Errorf("the API did it twice, and nobody is told: it is %s", m.State)
+	return Cell{}, fmt.Errorf("the API did it twice, and nobody is told: it is %s: %s", m.State, m.Reason)
 }
 
 // settled is the item's record once the program doesn't ask any more.
@@ -245,7 +246,7 @@ func (t *trial) settled(item string) (*wire.Mutation, error) {
 		case m == nil:
 			return nil, errors.New("the request isn't recorded: it is refused, or is no mutation")
 		case !asking(m):
-			t.bench.doubtful = t.bench.doubtful || slices.ContainsFunc(m.Observations, func(o wire.Observation) bool { return o.Seen == "retry" })
+			t.bench.doubtful = t.bench.doubtful || slices.ContainsFunc(m.Observations, func(o wire.Observation) bool { return strings.Contains(o.Reason, "another mutation") })
 			return m, nil
 		}
 		if err := t.look(item, m); err != nil {

@@ -26,7 +26,7 @@ import (
 const (
 	// patience bounds what the program takes for one step. Only what is broken takes so long.
 	patience  = 20 * time.Second
-	pollEvery = time.Millisecond
+	pollEvery = 3 * time.Millisecond
 	// rounds is how often a script is run again, or the program looked after, before a trial gives up.
 	rounds = 60
 )
@@ -44,6 +44,7 @@ type trial struct {
 	// refusable says that the API may refuse a second effect for good.
 	refusable bool
 	sent      int
+	ids       map[string]string // of records, by items
 }
 
 // reply is what the script got. Refused is why its run could not be opened.
@@ -68,8 +69,8 @@ func (r reply) String() string {
 	return fmt.Sprintf("%d %s %s", r.status, r.header.Get("Keep-State"), bytes.TrimSpace(r.body[:min(len(r.body), 200)]))
 }
 
-// try makes one trial. Where what was found told nothing, it may have been an earlier trial's object, of the same id.
-// Then the trial is made once more, with a program that knows of none.
+// try makes one trial. Where what was found belongs to another mutation, it may be an earlier trial's, whose object had
+// the same id. Then the trial is made once more, with a program that knows of none.
 func (b *bench) try(ctx context.Context, one Kind, s rules.Sample) (Cell, error) {
 	b.doubtful = false
 	cell, err := b.once(ctx, one, s)
@@ -84,9 +85,10 @@ func (b *bench) try(ctx context.Context, one Kind, s rules.Sample) (Cell, error)
 
 // once makes one trial, with a fake of its own.
 func (b *bench) once(ctx context.Context, one Kind, s rules.Sample) (cell Cell, err error) {
+	b.clock.align()
 	b.number++
 	b.tries++
-	t := &trial{bench: b, ctx: ctx, sample: s, api: b.api, workflow: fmt.Sprintf("trial-%d", b.number)}
+	t := &trial{bench: b, ctx: ctx, sample: s, api: b.api, workflow: fmt.Sprintf("trial-%d", b.number), ids: map[string]string{}}
 	if err := t.serve(); err != nil {
 		return Cell{}, err
 	}
@@ -182,6 +184,9 @@ func (t *trial) send(item string, request rules.Raw) reply {
 		return reply{err: err}
 	}
 	defer func() { _ = answer.Body.Close() }()
+	if id := answer.Header.Get("Keep-Mutation"); id != "" {
+		t.ids[item] = id
+	}
 	body, err := io.ReadAll(answer.Body)
 	return reply{status: answer.StatusCode, header: answer.Header, body: body, err: err}
 }
@@ -196,13 +201,16 @@ func (t *trial) authorise(r *http.Request) {
 	}
 }
 
-// mutation is the newest record of an item, nil for none.
+// mutation is the record of an item, nil for none.
 func (t *trial) mutation(item string) (*wire.Mutation, error) {
-	list, err := t.api.Mutations(t.ctx, client.Filter{Workflow: t.workflow + item, Limit: 1})
-	if err != nil || len(list.Items) == 0 {
-		return nil, err
+	if t.ids[item] == "" {
+		list, err := t.api.Mutations(t.ctx, client.Filter{Workflow: t.workflow + item, Limit: 1})
+		if err != nil || len(list.Items) == 0 {
+			return nil, err
+		}
+		t.ids[item] = list.Items[0].ID
 	}
-	return t.api.Mutation(t.ctx, list.Items[0].ID)
+	return t.api.Mutation(t.ctx, t.ids[item])
 }
 
 // await waits until the record is another than m, or decided.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -19,9 +18,56 @@ import (
 type answer struct {
 	Status int             `yaml:"status"`
 	Header map[string]text `yaml:"header"`
-	JSON   template        `yaml:"json"`
+	JSON   *template       `yaml:"json"`
 	Text   *text           `yaml:"text"`
-	Form   template        `yaml:"form"`
+}
+
+// answer builds an answer, with the fields that every answer has.
+func (f *Fake) answer(a *answer, v values) (*server.Answer, error) {
+	out, err := a.build(v)
+	if err != nil {
+		return nil, err
+	}
+	return out, fields(out.Header, v, f.file.Header)
+}
+
+// fields adds header fields. An empty one is left out.
+func fields(into http.Header, v values, all ...map[string]text) error {
+	for _, some := range all {
+		for name, value := range some {
+			said, err := value.str(v)
+			if err != nil {
+				return err
+			}
+			if said != "" {
+				into.Set(name, said)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *answer) build(v values) (*server.Answer, error) {
+	out := &server.Answer{Status: cmp.Or(a.Status, http.StatusOK), Header: http.Header{}}
+	switch {
+	case a.JSON != nil:
+		body, err := a.JSON.eval(v)
+		if err != nil {
+			return nil, err
+		}
+		if out.Body, err = json.Marshal(shown(body)); err != nil {
+			return nil, err
+		}
+		out.Header.Set("Content-Type", "application/json")
+	case a.Text != nil:
+		body, err := a.Text.str(v)
+		if err != nil {
+			return nil, err
+		}
+		out.Body = []byte(body)
+		out.Header.Set("Content-Type", "text/plain; charset=utf-8")
+	}
+	return out, fields(out.Header, v, a.Header)
 }
 
 // Step is the error as a fault gives it.
@@ -39,65 +85,6 @@ func (e DocumentedError) Step() (script.Step, error) {
 
 // hidden is what names begin with that the API keeps for itself.
 const hidden = "__"
-
-// answer builds an answer, with the fields that every answer has.
-func (f *Fake) answer(a *answer, v values) (*server.Answer, error) {
-	out, err := a.build(v)
-	if err != nil {
-		return nil, err
-	}
-	return out, fields(out.Header, v, f.file.Header)
-}
-
-// fields adds header fields. An empty one is left out.
-func fields(into http.Header, v values, all ...map[string]text) error {
-	for _, some := range all {
-		for name, value := range some {
-			said, err := value.build(v)
-			if err != nil {
-				return err
-			}
-			if said != "" {
-				into.Set(name, said)
-			}
-		}
-	}
-	return nil
-}
-
-func (a *answer) build(v values) (*server.Answer, error) {
-	out := &server.Answer{Status: cmp.Or(a.Status, http.StatusOK), Header: http.Header{}}
-	var err error
-	switch {
-	case a.JSON.given:
-		var body any
-		if body, err = a.JSON.build(v); err == nil {
-			out.Body, err = json.Marshal(shown(body))
-		}
-		out.Header.Set("Content-Type", "application/json")
-	case a.Form.given:
-		var body any
-		if body, err = a.Form.build(v); err == nil {
-			form := url.Values{}
-			members, _ := shown(body).(map[string]any)
-			for name, value := range members {
-				text, _ := value.(string)
-				form.Set(name, text)
-			}
-			out.Body = []byte(form.Encode())
-		}
-		out.Header.Set("Content-Type", formType)
-	case a.Text != nil:
-		var body string
-		body, err = a.Text.build(v)
-		out.Body = []byte(body)
-		out.Header.Set("Content-Type", "text/plain; charset=utf-8")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return out, fields(out.Header, v, a.Header)
-}
 
 // shown is a value as the API writes it: without what is hidden, times as RFC 3339.
 func shown(v any) any { return written(v, false) }

@@ -149,7 +149,7 @@ func (f *Fake) created(c change, v values, made map[string]int) (out []object, e
 		o.At, _ = v["now"].(time.Time)
 		v["each"], v["n"], v["id"] = element, int64(f.from+o.Row), ""
 		if c.ID != nil {
-			if v["id"], err = c.ID.build(v); err != nil {
+			if v["id"], err = c.ID.str(v); err != nil {
 				return nil, err
 			}
 		}
@@ -167,14 +167,14 @@ func (f *Fake) created(c change, v values, made map[string]int) (out []object, e
 	return out, nil
 }
 
-// object computes the members of an object, as JSON has them.
-func (t template) object(v values) (map[string]any, error) {
-	out, err := t.build(v)
+// object computes the members of an object, as JSON has them; none for nil.
+func (t *template) object(v values) (map[string]any, error) {
+	if t == nil {
+		return map[string]any{}, nil
+	}
+	out, err := t.eval(v)
 	if err != nil {
 		return nil, err
-	}
-	if out == nil {
-		return map[string]any{}, nil
 	}
 	members, ok := stored(out).(map[string]any)
 	if !ok {

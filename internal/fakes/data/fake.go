@@ -230,7 +230,7 @@ func (f *Fake) route(v values, r *server.Request) (*route, error) {
 		if !ok {
 			continue
 		}
-		one.With.compute(v)
+		one.compute(v)
 		return one, nil
 	}
 	return nil, nil
@@ -262,7 +262,7 @@ func identity(found *route, as *text, v values, r *server.Request) string {
 		prefix = Prepares
 	}
 	if as != nil {
-		if name, err := as.build(v); err == nil && name != "" {
+		if name, err := as.str(v); err == nil && name != "" {
 			return prefix + name
 		}
 	}

@@ -58,7 +58,7 @@ func (f *Fake) look(r *route, v values) {
 		all[kind] = list
 	}
 	v["all"] = all
-	r.With.compute(v)
+	r.compute(v)
 }
 
 // of are the objects of a kind that the scope of the request has. Those of the seed are everybody's.
@@ -136,64 +136,31 @@ func (f *Fake) list(r *route, v values) (link string, _ error) {
 }
 
 // selected are the objects that the list is about, in its order. What is younger than the lag isn't among them.
-func (f *Fake) selected(r *route, v values) ([]object, error) {
-	type row struct {
-		object
-		by any
-	}
-	var rows []row
+func (f *Fake) selected(r *route, v values) (out []object, err error) {
 	with := maps.Clone(v)
 	now, _ := v["now"].(time.Time)
+	by := map[int]string{}
 	for _, o := range f.of(r.List, v) {
 		if !r.Strong && !o.At.IsZero() && now.Sub(o.At) < f.duration("lag") {
 			continue
 		}
 		with["object"] = o.Fields
-		yes, err := r.Where.holds(with)
-		if err != nil {
+		if yes, err := r.Where.holds(with); err != nil {
 			return nil, err
-		}
-		if !yes {
+		} else if !yes {
 			continue
 		}
-		one := row{object: o}
-		if r.Sort != nil {
-			if one.by, err = r.Sort.eval(with); err != nil {
-				return nil, err
-			}
+		if by[o.Row], err = r.Sort.str(with); err != nil {
+			return nil, err
 		}
-		rows = append(rows, one)
+		out = append(out, o)
 	}
-	if r.Sort != nil {
-		slices.SortStableFunc(rows, func(a, b row) int { return compare(a.by, b.by) })
-	}
+	slices.SortStableFunc(out, func(a, b object) int { return strings.Compare(by[a.Row], by[b.Row]) })
 	back, err := r.Reverse.holds(v)
-	if err != nil {
-		return nil, err
-	}
 	if r.Reverse != nil && back {
-		slices.Reverse(rows)
+		slices.Reverse(out)
 	}
-	out := make([]object, len(rows))
-	for i := range rows {
-		out[i] = rows[i].object
-	}
-	return out, nil
-}
-
-// compare orders numbers, times and texts.
-func compare(a, b any) int {
-	switch a := a.(type) {
-	case int64:
-		if b, ok := b.(int64); ok {
-			return int(max(min(a-b, 1), -1))
-		}
-	case time.Time:
-		if b, ok := b.(time.Time); ok {
-			return a.Compare(b)
-		}
-	}
-	return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+	return out, err
 }
 
 // errPage is a page that can't be: the API would refuse it, by a refusal of its route.

@@ -61,7 +61,7 @@ type keyRule struct {
 type route struct {
 	On       string    `yaml:"on"`
 	When     *expr     `yaml:"when"`
-	With     lets      `yaml:"with"`
+	With     yaml.Node `yaml:"with"`
 	Identity *text     `yaml:"identity"`
 	Effect   *text     `yaml:"effect"`
 	Prepares bool      `yaml:"prepares"`
@@ -78,21 +78,23 @@ type route struct {
 	Page     *page    `yaml:"page"`
 	Answer   answer   `yaml:"answer"`
 
+	names   []string // of with, in the order of the file
+	with    map[string]*expr
 	methods []string
 	path    *regexp.Regexp
 }
 
 // change is one change of the objects.
 type change struct {
-	Create  string   `yaml:"create"`
-	Update  string   `yaml:"update"`
-	Delete  string   `yaml:"delete"`
-	Each    *expr    `yaml:"each"`
-	ID      *text    `yaml:"id"`
-	Find    *expr    `yaml:"find"`
-	Fields  template `yaml:"fields"`
-	Set     template `yaml:"set"`
-	Missing *answer  `yaml:"missing"`
+	Create  string    `yaml:"create"`
+	Update  string    `yaml:"update"`
+	Delete  string    `yaml:"delete"`
+	Each    *expr     `yaml:"each"`
+	ID      *text     `yaml:"id"`
+	Find    *expr     `yaml:"find"`
+	Fields  *template `yaml:"fields"`
+	Set     *template `yaml:"set"`
+	Missing *answer   `yaml:"missing"`
 }
 
 func (c change) kind() string { return c.Create + c.Update + c.Delete }
@@ -173,7 +175,14 @@ func (r *route) compile() error {
 			return errors.New("update, delete and get need find")
 		}
 	}
-	r.methods = strings.Split(methods, "|")
+	r.methods, r.with = strings.Split(methods, "|"), map[string]*expr{}
+	for i := 0; i+1 < len(r.With.Content); i += 2 {
+		name, e := r.With.Content[i].Value, &expr{}
+		if err := e.UnmarshalYAML(r.With.Content[i+1]); err != nil {
+			return fmt.Errorf("with.%s: %w", name, err)
+		}
+		r.names, r.with[name] = append(r.names, name), e
+	}
 	pattern := pathVariable.ReplaceAllStringFunc(regexp.QuoteMeta(path), func(v string) string {
 		m := pathVariable.FindStringSubmatch(v)
 		if m[2] != "" {
@@ -198,6 +207,17 @@ func (r *route) does() string {
 		return "update"
 	}
 	return "delete"
+}
+
+// compute gives a value to with. What can't be computed has none: it may read objects, which Identity doesn't know.
+func (r *route) compute(v values) {
+	with := map[string]any{}
+	v["with"] = with
+	for _, name := range r.names {
+		if value, err := r.with[name].eval(v); err == nil {
+			with[name] = value
+		}
+	}
 }
 
 // fits reports whether method and path are the route's, and what its path variables are.
