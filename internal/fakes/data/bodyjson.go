@@ -10,7 +10,7 @@ import (
 )
 
 // bodies are the kinds of bodies that a fake reads. Each gives values to variables.
-var bodies = []func(*server.Request, values){readForm, readJSON}
+var bodies = []func(*server.Request, values){readForm, readJSON, readGraphQL}
 
 // readJSON gives json: the body, or null for what is no JSON.
 func readJSON(r *server.Request, v values) {

@@ -16,7 +16,7 @@ import (
 
 // variables are the names that expressions may read. docs/fakes.md says when each has a value.
 var variables = []string{
-	"method", "host", "base", "url", "path", "query", "query_all", "header", "body", "body_sha256", "form", "form_all", "json",
+	"method", "host", "base", "url", "path", "query", "query_all", "header", "body", "body_sha256", "form", "form_all", "json", "graphql",
 	"now", "scope", "settings", "with", "all", "n", "id", "each", "object", "items", "more", "next", "total", "offset",
 }
 
