@@ -42,7 +42,9 @@ func TestAReplayHasTheIDOfItsOwnCall(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, calling(`"result":{"id":5,"text":"`+long+`"}`))
 			w.use(rpcRules)
-			of := func(id string) string { return `{"jsonrpc":"2.0","result":{"id":5,"text":"` + long + `"},"id":` + id + `}` }
+			of := func(id string) string {
+				return `{"jsonrpc":"2.0","result":{"id":5,"text":"` + long + `"},"id":` + id + `}`
+			}
 			first := w.open("a").post("/rpc", callOf("1"))
 			wantAnswer(t, first, 200, of("1"), false)
 			if first.header.Get("Content-Digest") == "" {

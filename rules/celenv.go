@@ -68,6 +68,7 @@ func makeEnvs() (map[position]*cel.Env, error) {
 			cel.Variable("query", strs), cel.Variable("form", strs), cel.Variable("header", strs),
 			cel.Variable("query_all", lists), cel.Variable("form_all", lists),
 			cel.Variable("json", cel.DynType), cel.Variable("graphql", cel.DynType), cel.Variable("multipart", cel.DynType), cel.Variable("jsonrpc", cel.DynType),
+			cel.Variable("mail", cel.DynType),
 		}, celFunctions(anys)...),
 		{cel.Variable("account", cel.StringType), cel.Variable("mutation", anys), cel.Variable("steps", anys)},
 		{cel.Variable("response", anys)},

@@ -78,7 +78,7 @@ func nativeShape(root string, steps []placeStep) bool {
 	switch root {
 	case "method", "authority", "body_sha256":
 		return len(steps) == 0
-	case "json", "graphql", "found", "multipart", "jsonrpc":
+	case "json", "graphql", "found", "multipart", "jsonrpc", "mail":
 		return true
 	case "path", "host", "query", "form", "header":
 		return named
@@ -98,7 +98,7 @@ func (c *chain) eval(s *scope) (jsonValue, error) {
 		return stringValue(s.req.Authority()), nil
 	case "body_sha256":
 		return stringValue(s.bodyDigest()), nil
-	case "json", "graphql", "multipart", "jsonrpc":
+	case "json", "graphql", "multipart", "jsonrpc", "mail":
 		return walk(s.tree(c.root), c.steps)
 	case "found":
 		return walk(s.found, c.steps)

@@ -43,7 +43,15 @@ func (n collation) text(s string) string {
 		s = htmlForCompare(s)
 	}
 	if n&collateWhitespace != 0 {
-		s = strings.Join(strings.Fields(s), " ")
+		var b strings.Builder
+		b.Grow(len(s))
+		for word := range strings.FieldsSeq(s) {
+			if b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(word)
+		}
+		s = b.String()
 	}
 	if n&collateCase != 0 {
 		s = cases.Fold().String(s)

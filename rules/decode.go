@@ -228,11 +228,12 @@ var (
 	}
 	levelMatch = level{
 		Name:  "match",
-		Known: []string{"method", "path", "when", "graphql", "jsonrpc"},
-		Later: []string{"aws", "mail"},
+		Known: []string{"method", "path", "when", "graphql", "jsonrpc", "mail"},
+		Later: []string{"aws"},
 	}
 	levelGraphQL = level{Name: "graphql", Known: []string{"operation", "field", "persisted"}}
 	levelJSONRPC = level{Name: "jsonrpc", Known: []string{"method"}}
+	levelMail    = level{Name: "mail", Known: []string{"from", "encoding"}}
 	levelPayload = level{
 		Name:  "payload",
 		Known: []string{"ignore", "minor", "headers", "normalise", "compare"},

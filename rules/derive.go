@@ -47,7 +47,7 @@ func (op *Operation) Derive(req *Request, m Match) (*Derived, *Refusal) {
 	if problem := op.unreadable(req); problem != nil {
 		return nil, problem
 	}
-	s := &scope{req: req, path: m.Path, host: m.Host}
+	s := &scope{req: req, path: m.Path, host: m.Host, mail: op.mailOf(req)}
 	d := &Derived{HostGroup: op.Connector.HostGroup, HostVars: maps.Clone(m.Host)}
 	var refusal *Refusal
 	if d.Account, refusal = op.accountOf(s); refusal != nil {
@@ -89,7 +89,7 @@ func (op *Operation) Account(req *Request, m Match) (string, *Refusal) {
 	if problem := op.unreadable(req); problem != nil {
 		return "", problem
 	}
-	return op.accountOf(&scope{req: req, path: m.Path, host: m.Host})
+	return op.accountOf(&scope{req: req, path: m.Path, host: m.Host, mail: op.mailOf(req)})
 }
 
 func (op *Operation) accountOf(s *scope) (string, *Refusal) {

@@ -64,6 +64,9 @@ func (op *Operation) difference(stored, asked *scope) Comparison {
 	}
 	if x, y := op.viewed(stored), op.viewed(asked); x != nil && y != nil {
 		d.pairs(op.view, x, y)
+		if a, b := stored.req.read(), asked.req.read(); op.comparesJSON(a) && op.comparesJSON(b) {
+			d.json("json", a.json, b.json, treesOf(op))
+		}
 	} else {
 		d.body(stored.req.read(), asked.req.read())
 	}

@@ -58,7 +58,7 @@ type errNotYet string
 func (e errNotYet) Error() string { return "the variable " + string(e) + " is not built yet" }
 
 // laterVariables are variables of the format that are not built yet.
-var laterVariables = []string{"mail", "aws"}
+var laterVariables = []string{"aws"}
 
 // compiling is held while CEL compiles. An environment fills its catalogue of names at the first error that it
 // reports. Two compilations that fail at once would race for that.
@@ -195,7 +195,7 @@ func (e *expr) test(s *scope) (bool, error) {
 
 // readsBody reports whether the value can depend on the request's body.
 func (e *expr) readsBody() bool {
-	return e.readsAny("json", "graphql", "form", "form_all", "body_sha256", "multipart")
+	return e.readsAny("json", "graphql", "form", "form_all", "body_sha256", "multipart", "mail")
 }
 
 // readsAny reports whether it reads one of the roots.

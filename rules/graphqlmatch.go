@@ -82,12 +82,3 @@ func (d *decoder) argument(v value, at place, op *Operation) {
 		d.Fail("place", v, "what a rule writes into a request of GraphQL is an argument of its field", "write graphql: input.id, with match.graphql")
 	}
 }
-
-// allGraphQL checks that each match of an operation that reads GraphQL takes nothing else.
-func (d *decoder) allGraphQL(op *Operation) {
-	other := func(m *matcher) bool { return m.graphQL == nil }
-	op.graphQL = slices.ContainsFunc(op.matches, func(m *matcher) bool { return !other(m) })
-	if op.graphQL && slices.ContainsFunc(op.matches, other) {
-		d.Fail("value", op.at.Under("match"), "takes requests of GraphQL and others, which are compared differently", "make an operation for each")
-	}
-}

@@ -9,15 +9,12 @@ import (
 	"keep-proxy/internal/verdict"
 )
 
-// rpcMembers are the members of a call (JSON-RPC 2.0 §4).
-var rpcMembers = []string{"jsonrpc", "method", "params", "id"}
-
 // parseCall reads the body as one call. JSON that is none holds nothing.
 func (c *content) parseCall() view {
 	if c.problem != nil || c.jsonProblem != nil || !isRPC(c.json) {
 		return view{}
 	}
-	if name, found := variantAmong(c.json.names, rpcMembers); found {
+	if name, found := variantAmong(c.json.names, []string{"jsonrpc", "method", "params", "id"}); found {
 		return view{problem: refuseVariant("JSON body", name)}
 	}
 	method, _ := c.json.member("method")
@@ -27,7 +24,7 @@ func (c *content) parseCall() view {
 	}
 	tree := &jsonValue{kind: jsonObject}
 	for i, name := range c.json.names {
-		if name != "jsonrpc" && slices.Contains(rpcMembers, name) {
+		if name != "notification" { // That would hide ours.
 			tree.names, tree.items = append(tree.names, name), append(tree.items, c.json.items[i])
 		}
 	}

@@ -103,6 +103,9 @@ func TestTheIDOfACallIsNoPayload(t *testing.T) {
 	if got := op.ManualCheckText(Env{Request: first}); got != "pay o 1" {
 		t.Error(got)
 	}
+	if got := op.ManualCheckText(Env{Request: rpc(t, `{"jsonrpc":"2.0","notification":true,"method":"pay","params":{"order":"o"},"id":null}`)}); got != "pay o null" {
+		t.Error(got)
+	}
 	for body, want := range map[string]Likeness{
 		`{"method":"pay","jsonrpc":"2.0","id":"b","params":{"amount":1,"order":"o"}}`: Equivalent,
 		`{"jsonrpc":"2.0","id":1,"method":"pay","params":{"order":"o","amount":2}}`:   Significant,

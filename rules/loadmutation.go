@@ -50,6 +50,9 @@ func (d *decoder) mutation(m fields, op *Operation, l *loading) {
 	if op.reads("multipart") {
 		op.view = "multipart"
 	}
+	if op.mails {
+		op.view = "mail"
+	}
 	op.bytesOnly = !op.namesJSON && op.view == "" && !op.reads("form", "form_all") && (op.collations == nil || op.collations.body == 0)
 }
 
@@ -87,6 +90,9 @@ func (d *decoder) identity(v value, op *Operation) {
 	})
 	if v.Is(yaml.MappingNode) && len(v.Content) == 0 {
 		d.Fail("missing", v, "identity is empty", "name what the mutation changes, or write identity: none")
+	}
+	if op.identifies("mail", "bytes") {
+		d.Fail("identity", v, "reads mail.bytes, which hold date and id of the message: each run would be another mutation", "read mail.to, mail.subject or mail.text")
 	}
 	if len(op.identity) > 0 && !slices.ContainsFunc(op.identity, func(e namedExpr) bool { return len(e.refs) > 0 }) {
 		d.Fail("identity", v, "identity derives nothing from the request", "read at least one value of the request, or write identity: none")
@@ -257,6 +263,11 @@ func (d *decoder) boundsOf(v value) *Bounds {
 // payload reads which differences count.
 func (d *decoder) payload(v value, op *Operation) {
 	op.ignored, op.minor = &placed{}, &placed{}
+	for _, m := range op.matches {
+		if m.mail != nil && m.mail.at.root == "json" {
+			op.ignored.add(m.mail.at) // The mail is compared by what it says.
+		}
+	}
 	if op.rpc {
 		op.ignored.add(place{root: "json", steps: []placeStep{{name: "id"}}})
 	}
@@ -265,13 +276,13 @@ func (d *decoder) payload(v value, op *Operation) {
 	}
 	m, _ := d.Map(v, levelPayload)
 	for _, item := range d.OneOrMore(m.At("ignore")) {
-		if p, ok := d.place(item, op.jsonRoot(), "form", "multipart", "query", "path", "host"); ok {
+		if p, ok := d.place(item, op.jsonRoot(), "form", "multipart", "mail", "query", "path", "host"); ok {
 			op.ignored.add(p)
 			op.ignores = true
 		}
 	}
 	for _, item := range d.OneOrMore(m.At("minor")) {
-		if p, ok := d.place(item, op.jsonRoot(), "form", "multipart", "query", "path", "host", "header"); ok {
+		if p, ok := d.place(item, op.jsonRoot(), "form", "multipart", "mail", "query", "path", "host", "header"); ok {
 			op.minor.add(p)
 			op.hasMinor = true
 		}
@@ -304,7 +315,7 @@ func (op *Operation) jsonRoot() string {
 func (d *decoder) collate(name string, at, v value, op *Operation) {
 	p, ok := place{source: name, root: name}, name == "body"
 	if !ok {
-		if p, ok = d.place(at, op.jsonRoot(), "form", "multipart", "query", "path", "header"); ok && p.root == "header" && !slices.Contains(op.headers, p.steps[0].name) {
+		if p, ok = d.place(at, op.jsonRoot(), "form", "multipart", "mail", "query", "path", "header"); ok && p.root == "header" && !slices.Contains(op.headers, p.steps[0].name) {
 			d.Fail("place", v, "the header field isn't payload", "add it to payload.headers")
 			return
 		}

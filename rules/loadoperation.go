@@ -20,6 +20,8 @@ type matcher struct {
 	graphQL *graphQLMatch
 	// rpc are the methods of JSON-RPC that it takes; none for any body.
 	rpc []string
+	// mail says where the mail is; nil for any body.
+	mail *mailFrom
 }
 
 // outcomeRule is one entry of an outcome list.
@@ -61,12 +63,9 @@ func (d *decoder) operation(v value, c *Connector, l *loading, blockScope string
 	op.Name = d.name(m, "name", operationName)
 	known := d.effect(m.At("effect"), op)
 	d.matches(m.At("match"), op)
-	d.allGraphQL(op)
-	called := func(m *matcher) bool { return m.rpc != nil }
-	op.rpc = slices.ContainsFunc(op.matches, called)
-	if op.rpc && slices.ContainsFunc(op.matches, func(m *matcher) bool { return !called(m) }) {
-		d.Fail("value", m.At("match"), "only some of the matches say jsonrpc", "say it in each, or make two operations")
-	}
+	op.graphQL = d.inEach(m.At("match"), op, "graphql", func(m *matcher) bool { return m.graphQL != nil })
+	op.rpc = d.inEach(m.At("match"), op, "jsonrpc", func(m *matcher) bool { return m.rpc != nil })
+	op.mails = d.inEach(m.At("match"), op, "mail", func(m *matcher) bool { return m.mail != nil })
 	op.Accept = d.accepted(m.At("accept"))
 	op.Evidence = d.evidence(m.At("evidence"))
 	op.before = d.texts(m.At("before"))
@@ -140,6 +139,15 @@ func (d *decoder) matches(v value, op *Operation) {
 	}
 }
 
+// inEach reports whether the matches say which kind of body they take. All must, or none.
+func (d *decoder) inEach(v value, op *Operation, key string, says func(*matcher) bool) bool {
+	some := slices.ContainsFunc(op.matches, says)
+	if some && slices.ContainsFunc(op.matches, func(m *matcher) bool { return !says(m) }) {
+		d.Fail("value", v, "only some of the matches say "+key, "say it in each, or make two operations")
+	}
+	return some
+}
+
 // match reads one match.
 func (d *decoder) match(v value, op *Operation) *matcher {
 	m, ok := d.Map(v, levelMatch)
@@ -163,6 +171,7 @@ func (d *decoder) match(v value, op *Operation) *matcher {
 	}
 	d.graphQL(m, op, out)
 	d.jsonRPC(m, out)
+	d.mail(m, out)
 	if !m.Has("method") && !m.Has("when") && (out.path == nil || !out.path.literal()) {
 		d.Fail("match-all", v, "matches everything: it has no method, no path with a literal and no condition", "add a method or a path")
 	}
@@ -180,6 +189,10 @@ func (d *decoder) variables(op *Operation) {
 			d.Fail("variable", e.at, quoted(e.source)+" reads graphql, but a match takes other requests too", "add graphql: to each match")
 		}
 		for _, r := range e.refs {
+			if r.root == "mail" && !op.mails && !told["mail"] {
+				told["mail"] = true
+				d.Fail("variable", e.at, "reads mail, but no match says where the mail is", "add mail: {from: body}, or another place, to each match")
+			}
 			if len(r.steps) == 0 || r.root != "path" && r.root != "host" {
 				continue
 			}

@@ -182,7 +182,7 @@ func (m *matcher) fit(req *Request, host map[string]string, explain bool) fit {
 	}
 	f := fit{ok: true, reason: "method and path fit", path: vars}
 	switch body := req.BodyLoaded(); {
-	case !body && (m.graphQL != nil || m.rpc != nil || m.when != nil && m.when.readsBody()):
+	case !body && (m.graphQL != nil || m.rpc != nil || m.mail != nil || m.when != nil && m.when.readsBody()):
 		f.needsBody, f.reason = true, "it is told by the body"
 		return f
 	case m.graphQL != nil:
@@ -197,11 +197,13 @@ func (m *matcher) fit(req *Request, host map[string]string, explain bool) fit {
 		if takes, f.problem = m.takesCall(req); f.problem == nil && !takes {
 			return fit{reason: because("it takes calls of JSON-RPC: ", strings.Join(m.rpc, " or "))}
 		}
+	case m.mail != nil:
+		f.problem = (&scope{req: req, mail: m.mail}).view("mail").problem
 	}
 	if m.when == nil || f.problem != nil {
 		return f
 	}
-	holds, err := m.when.test(&scope{req: req, path: vars, host: host})
+	holds, err := m.when.test(&scope{req: req, path: vars, host: host, mail: m.mail})
 	switch {
 	case err != nil:
 		f.problem = conditionProblem(m.when, err)
@@ -283,7 +285,7 @@ func (m *Match) keepsEmpty(req *Request) bool {
 
 // bind finds the variables of a request that is known to be this operation's.
 func (op *Operation) bind(req *Request) *scope {
-	s := &scope{req: req, path: map[string]string{}, host: map[string]string{}}
+	s := &scope{req: req, path: map[string]string{}, host: map[string]string{}, mail: op.mailOf(req)}
 	vars, fits := matchHost(op.Connector.hosts, req)
 	if !fits {
 		vars, _ = matchHost(op.Connector.fileHosts, req)
@@ -398,7 +400,7 @@ func (m *matcher) resembles(req *Request, host map[string]string) bool {
 	if m.when.readsBody() && !req.BodyLoaded() {
 		return true
 	}
-	holds, err := m.when.test(&scope{req: req, path: vars, host: host})
+	holds, err := m.when.test(&scope{req: req, path: vars, host: host, mail: m.mail})
 	return holds || err != nil
 }
 

@@ -32,33 +32,36 @@ func (c *content) parseMultipart() view {
 		return view{problem: c.problem}
 	case !c.multipart:
 		return view{}
-	case c.boundary == "":
-		return view{problem: refuseParts("its boundary must stand in lines of its own alone, and close the body")}
+	}
+	parts, why := c.parts()
+	if why != "" {
+		return view{problem: refuse(ProblemAmbiguous, "the multipart body can't be read in one way alone: "+why)}
+	}
+	return viewOfParts(parts)
+}
+
+// parts are the parts of the body; why says what is wrong with it.
+func (c *content) parts() (parts []part, why string) {
+	if c.boundary == "" {
+		return nil, "its boundary must stand in lines of its own alone, and close the body"
 	}
 	r := multipart.NewReader(bytes.NewReader(c.bytes), c.boundary)
-	var parts []part
 	for {
 		p, err := r.NextRawPart()
-		if errors.Is(err, io.EOF) {
-			return viewOfParts(parts)
-		}
-		if err != nil {
-			return view{problem: refuseParts("the fields before a part can't be read")}
-		}
-		if len(parts) == maxParts {
-			return view{problem: refuseParts("it has more than " + strconv.Itoa(maxParts) + " parts")}
+		switch {
+		case errors.Is(err, io.EOF):
+			return parts, ""
+		case err != nil:
+			return nil, "the fields before a part can't be read"
+		case len(parts) == maxParts:
+			return nil, "it has more than " + strconv.Itoa(maxParts) + " parts"
 		}
 		one, why := readPart(p)
 		if why != "" {
-			return view{problem: refuseParts(why)}
+			return nil, why
 		}
 		parts = append(parts, one)
 	}
-}
-
-// refuseParts is the refusal of a multipart body.
-func refuseParts(why string) *Refusal {
-	return refuse(ProblemAmbiguous, "the multipart body can't be read in one way alone: "+why)
 }
 
 // readPart reads one part; why says what is wrong with it.
@@ -93,16 +96,13 @@ func readPart(p *multipart.Part) (out part, why string) {
 	return out, ""
 }
 
-// value is the part as it is read: the text of a field; digest, size, name and type of a file.
-func (p *part) value() jsonValue {
-	if !p.file {
-		return stringValue(string(p.data))
-	}
+// fileValue is what is read of a file. What it is called stands under a name of its own.
+func fileValue(data []byte, media, called, name string) jsonValue {
 	v := jsonValue{kind: jsonObject}
-	v.put("sha256", stringValue(hexDigest(p.data)))
-	v.put("size", jsonValue{kind: jsonNumber, text: strconv.Itoa(len(p.data))})
-	v.put("filename", stringValue(p.filename))
-	v.put("type", stringValue(p.media))
+	v.put(called, stringValue(name))
+	v.put("sha256", stringValue(hexDigest(data)))
+	v.put("size", jsonValue{kind: jsonNumber, text: strconv.Itoa(len(data))})
+	v.put("type", stringValue(media))
 	return v
 }
 
@@ -118,42 +118,31 @@ func (v *jsonValue) put(name string, member jsonValue) {
 // comes again is an error; what is compared is each of them.
 func viewOfParts(parts []part) view {
 	fields, files, all := jsonValue{kind: jsonObject}, jsonValue{kind: jsonObject}, jsonValue{kind: jsonArray}
-	tree := &jsonValue{kind: jsonObject}
-	count, compared := map[string]int{}, &pairs{}
+	tree, compared := &jsonValue{kind: jsonObject}, &pairs{}
 	for _, p := range parts {
-		count[p.name]++
-	}
-	told := map[string]bool{}
-	for _, p := range parts {
-		value, in, list := p.value(), "fields.", &fields
-		one := value
+		value, in, list := stringValue(string(p.data)), "fields.", &fields
+		one := jsonValue{kind: jsonObject}
 		if p.file {
-			in, list = "files.", &files
+			value, in, list = fileValue(p.data, p.media, "filename", p.filename), "files.", &files
+			one = value
 		} else {
-			one = jsonValue{kind: jsonObject}
 			one.put("text", value)
 			one.put("type", stringValue(p.media))
+			if media, _, _ := strings.Cut(p.media, ";"); p.name != "" && media != "" && !strings.EqualFold(media, "text/plain") {
+				compared.list = append(compared.list, pair{"types." + p.name, p.media})
+			}
 		}
 		if p.name == "" {
-			compared.list = append(compared.list, pair{"", string(canonicalValue(&one))})
-			all.items = append(all.items, one)
-			continue
+			in, value = "", one
+		} else {
+			one.put("name", stringValue(p.name))
 		}
-		compared.list = append(compared.list, pair{in + p.name, scalarText(&value)})
-		if media, _, _ := strings.Cut(p.media, ";"); !p.file && media != "" && !strings.EqualFold(media, "text/plain") {
-			compared.list = append(compared.list, pair{"types." + p.name, p.media})
+		compared.list, all.items = append(compared.list, pair{in + p.name, scalarText(&value)}), append(all.items, one)
+		if old, again := list.member(p.name); again {
+			*old, list.odd, tree.odd = jsonValue{odd: oddItself}, oddWithin, oddWithin
+		} else if p.name != "" {
+			list.names, list.items = append(list.names, p.name), append(list.items, value)
 		}
-		one.put("name", stringValue(p.name))
-		all.items = append(all.items, one)
-		if told[in+p.name] {
-			continue
-		}
-		told[in+p.name] = true
-		if count[p.name] > 1 {
-			value = jsonValue{odd: oddItself}
-			list.odd, tree.odd = oddWithin, oddWithin
-		}
-		list.names, list.items = append(list.names, p.name), append(list.items, value)
 	}
 	tree.names, tree.items = []string{"fields", "files", "parts"}, []jsonValue{fields, files, all}
 	return view{tree: tree, pairs: compared}

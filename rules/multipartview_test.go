@@ -125,7 +125,7 @@ func TestPartsThatCannotBeReadInOneWayAreRefused(t *testing.T) {
 		part    string
 	}{
 		"a name that comes again":     {multipartOf("bnd", channel, channel), ProblemAmbiguous, "repeats the name"},
-		"a field that is a file, too": {multipartOf("bnd", channel, onePart{`name="channel"; filename="x"`, "", ""}), ProblemAmbiguous, "repeats the name"},
+		"a file that comes again":     {multipartOf("bnd", channel, doc, doc), ProblemAmbiguous, "repeats the name"},
 		"a name in another case":      {multipartOf("bnd", onePart{`name="Channel"`, "", "C1"}, channel), ProblemAmbiguous, "only in case"},
 		"more parts than can be":      {multipartOf("bnd", append(many, channel)...), ProblemAmbiguous, "1000 parts"},
 		"a boundary in a text":        {multipartOf("bnd", channel, onePart{`name="x"`, "", "bnd"}), ProblemAmbiguous, "boundary"},

@@ -259,6 +259,8 @@ type Operation struct {
 	view string
 	// rpc says that each match takes calls of JSON-RPC.
 	rpc bool
+	// mails says that each match takes a mail.
+	mails bool
 	// bytesOnly says that the rule reads and names nothing in the request's body, and knows it by its bytes at most.
 	bytesOnly bool
 }

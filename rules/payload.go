@@ -16,7 +16,8 @@ const payloadFormat = "keep/v1 payload"
 //
 // without the places that don't count. Where the match has no path, the path variables are {"": whole path}. Query and
 // form are ordered by name, but for [listName]. The body is [], ["json", value], ["graphql", value], ["form", [[name, value], …]],
-// ["multipart", [[name, value], …]] or ["bytes", SHA-256].
+// ["multipart", [[name, value], …]], ["mail", [[name, value], …]], perhaps with the JSON around the mail, or
+// ["bytes", SHA-256].
 func (op *Operation) payload(s *scope, d *Derived) *Refusal {
 	if !op.readableJSON(s) {
 		return s.req.read().jsonProblem
@@ -55,7 +56,7 @@ func (op *Operation) payload(s *scope, d *Derived) *Refusal {
 var payloadBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // maxKeptPayload bounds what is kept for the next derivation, in bytes.
-const maxKeptPayload = 16 << 10
+const maxKeptPayload = 64 << 10
 
 // readableJSON reports whether the rule's places can be found. A JSON body that parsers could read differently is
 // refused where any place is in it.
@@ -194,10 +195,16 @@ func (op *Operation) comparedGraphQL(c *content) *jsonValue {
 func (op *Operation) appendBody(dst []byte, s *scope, without *placed, n *collations) []byte {
 	c, m := s.req.read(), without.tree()
 	gone := func(root string) func(string) bool { return func(name string) bool { return without.has(root, name) } }
-	if seen := op.viewed(s); seen != nil {
-		return append(appendPairs(append(dst, `["`+op.view+`",`...), seen, op.view, n, gone(op.view)), ']')
+	seen := op.viewed(s)
+	if seen != nil {
+		dst = appendPairs(append(dst, `["`+op.view+`",`...), seen, op.view, n, gone(op.view))
 	}
 	switch {
+	case seen != nil && op.comparesJSON(c): // What is beside a mail counts, too.
+		v := n.tree().apply(c.json, m)
+		return append(appendCanonical(append(dst, ','), &v, nil), ']')
+	case seen != nil:
+		return append(dst, ']')
 	case len(c.bytes) == 0:
 		return append(dst, "[]"...)
 	case op.comparedGraphQL(c) != nil:

@@ -22,7 +22,9 @@ type scope struct {
 	account    string
 	mutation   *Mutation
 	resp       *answer
-	found      *jsonValue
+	// mail says where in the body the mail is; nil where the rule knows none.
+	mail  *mailFrom
+	found *jsonValue
 	// steps are the answers to the steps of a probe so far, by name.
 	steps map[string]*answer
 	// stored is the recorded request (inCompare only).
@@ -206,7 +208,7 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	case "json", "graphql":
 		v := s.tree(name)
 		return s.once(name, func() any { return celOrEmpty(v, types.DefaultTypeAdapter) }), true
-	case "multipart", "jsonrpc":
+	case "multipart", "jsonrpc", "mail":
 		v := s.tree(name)
 		return s.once(name, func() any { return celOrEmpty(v, oddAdapter{s}) }), true
 	case "body_sha256":

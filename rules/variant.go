@@ -107,7 +107,7 @@ func fold(s string) string {
 
 // variables are what an expression may begin with; any other name there is a macro's own.
 var variables = []string{
-	"method", "authority", "host", "path", "query", "form", "header", "query_all", "form_all", "json", "body_sha256", "multipart", "graphql", "jsonrpc",
+	"method", "authority", "host", "path", "query", "form", "header", "query_all", "form_all", "json", "body_sha256", "multipart", "graphql", "jsonrpc", "mail",
 	"account", "mutation", "steps", "response", "found", "object", "stored",
 }
 

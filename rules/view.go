@@ -31,6 +31,10 @@ func (s *scope) view(root string) view {
 	case "jsonrpc":
 		_ = s.json() // Its problems are the call's.
 		v = c.view(root, c.parseCall)
+	case "mail":
+		if s.mail != nil {
+			v = c.view(s.mail, func() view { return c.parseMail(s.mail) })
+		}
 	}
 	if v.problem != nil {
 		s.note(v.problem)
@@ -59,6 +63,10 @@ func (op *Operation) viewed(s *scope) *pairs {
 // own below them.
 var viewPlaces = map[string]map[string]bool{
 	"multipart": {"fields": true, "files": true},
+	"mail": {
+		"subject": false, "from": false, "to": false, "cc": false, "bcc": false, "reply_to": false, "in_reply_to": false,
+		"text": false, "html": false, "attachments": false, "headers": true,
+	},
 }
 
 // viewName is the name of a place below such a variable: fields.x for multipart.fields.x.

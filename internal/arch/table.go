@@ -109,6 +109,7 @@ var confined = []confinement{
 	{lib: "github.com/dgraph-io/badger", pkg: "ledger/badgerstore"},
 	{lib: "github.com/spf13/viper", pkg: "config"},
 	{lib: "github.com/fsnotify/fsnotify", pkg: "app"},
+	{lib: "github.com/emersion/go-message", pkg: "rules", files: 1},
 	{lib: "go.opentelemetry.io", pkg: "app"},
 	{lib: "software.sslmate.com/src/go-pkcs12", pkg: "app", files: 1},
 	{lib: "C"}, // the program builds without a C compiler
