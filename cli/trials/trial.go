@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -201,14 +202,18 @@ func (t *trial) authorise(r *http.Request) {
 	}
 }
 
-// mutation is the record of an item, nil for none.
+// mutation is the record of an item, nil for none. What takes its effect back isn't meant.
 func (t *trial) mutation(item string) (*wire.Mutation, error) {
 	if t.ids[item] == "" {
-		list, err := t.api.Mutations(t.ctx, client.Filter{Workflow: t.workflow + item, Limit: 1})
-		if err != nil || len(list.Items) == 0 {
+		list, err := t.api.Mutations(t.ctx, client.Filter{Workflow: t.workflow + item})
+		if err != nil {
 			return nil, err
 		}
-		t.ids[item] = list.Items[0].ID
+		own := slices.IndexFunc(list.Items, func(m wire.Mutation) bool { return m.Undo == nil })
+		if own < 0 {
+			return nil, nil
+		}
+		t.ids[item] = list.Items[own].ID
 	}
 	return t.api.Mutation(t.ctx, t.ids[item])
 }
