@@ -18,6 +18,7 @@ func (d *decoder) markers(v value, op *Operation) {
 			d.replaces(item, mk, op)
 		}
 	}
+	op.unmarkable = v.Given() && len(op.markers) == 0
 }
 
 // marker reads one write; nil without its place.

@@ -207,7 +207,7 @@ func (d *decoder) notSecret(code, how string, exprs []*expr, op *Operation) {
 // template says.
 func (d *decoder) tied(at Where, op *Operation, tie Tie) {
 	switch {
-	case tie == TieMarker && len(op.markers) == 0 && !op.Send.marks():
+	case tie == TieMarker && len(op.markers) == 0 && !op.unmarkable && !op.Send.marks():
 		d.Fail("tie", at, "tie: marker needs a marker in what is sent", "add marker:, or another tie")
 	case tie == TieVendorKey && op.NativeKey == nil:
 		d.Fail("tie", at, "tie: vendor_key needs a native_key", "add native_key:, or another tie")

@@ -98,11 +98,11 @@ func (op *Operation) fitting(req *Request) ([]*marker, *Refusal) {
 	return out, nil
 }
 
-// Unmarked reports whether the markers are left out, since one would make its field longer than max_length. All markers
-// have one length.
+// Unmarked reports whether the markers are left out: one would make its field longer than max_length, or the parameter
+// that names their place is empty. All markers have one length.
 func (op *Operation) Unmarked(req *Request) bool {
-	if !slices.ContainsFunc(op.markers, func(mk *marker) bool { return mk.max > 0 }) {
-		return false
+	if op.unmarkable || !slices.ContainsFunc(op.markers, func(mk *marker) bool { return mk.max > 0 }) {
+		return op.unmarkable
 	}
 	writes, _ := op.fitting(req) // What doesn't fit is refused.
 	return slices.ContainsFunc(writes, func(mk *marker) bool { return mk.max > 0 && mk.overflows(op.marking(req, caseMutation())) })

@@ -246,6 +246,8 @@ type Operation struct {
 	otherwise bool
 	success   *expr
 	secret    []place
+	// unmarkable says that there are markers, but the parameter that names their place is empty.
+	unmarkable bool
 	// graphQL says that each of its matches takes requests of GraphQL alone.
 	graphQL bool
 	// named are the header fields and query members that the rule names.

@@ -196,3 +196,21 @@ func TestACaseSetsWhatItIsWrittenFor(t *testing.T) {
 		}
 	}
 }
+
+func TestAMarkerWithAnEmptyParameterIsLeftOut(t *testing.T) {
+	t.Parallel()
+	file := withOperation("marker: {append: \"json.rows['{param.field}']\", value: {text: {cel: mutation.marker}}}",
+		"reconcile: [{probe: {get: /a, candidates: response.json, ours: found.text == mutation.marker, tie: marker, id: found.id}}, {none: \"no mark\"}]")
+	file = strings.Replace(file, "\noperations:", "\nparameters: {field: {default: \"\"}}\noperations:", 1)
+	for field, sent := range map[string]string{"": `{"name":1}`, "keep": `{"name":1,"rows":{"keep":[{"text":"` + CaseMarker + `"}]}}`} {
+		op := load(t, file, Settings{Connector: "test", Parameters: map[string]Given{"field": one(field)}}).Connectors()[0].Operations[0]
+		req := request(t, "POST https://api.test/things", `{"name":1}`, "Content-Type: application/json")
+		mu := caseMutation()
+		if mu.Unmarked = op.Unmarked(req); mu.Unmarked != (field == "") || op.Strategies[0].Blind(mu) != mu.Unmarked {
+			t.Errorf("%q: unmarked %v, blind %v", field, mu.Unmarked, op.Strategies[0].Blind(mu))
+		}
+		if out, refusal := op.Outgoing(req, mu); refusal != nil || string(out.Body()) != sent {
+			t.Errorf("%q: sent %s, %v", field, out.Body(), refusal)
+		}
+	}
+}
