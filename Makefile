@@ -133,7 +133,7 @@ h2spec: build ## Run h2spec's cases against the HTTP/2 inside a tunnel
 
 .PHONY: docs
 docs: build ## Write what docs/ says of commands, states, keys, connectors, vectors and h2spec
-	go test -count=1 -run '^Test(TheCommandLine|States|MutationKey)Page' ./cmd/keep-proxy ./ledger -update
+	go test -count=1 -run '^Test(TheCommandLine|States|MutationKey|Schema)Page' ./cmd/keep-proxy ./ledger ./rules -update
 	go test -count=1 -run '^TestTheConnectorPages$$' ./cli/trials -update
 	DOCS=write go test -count=1 -run '^TestThePageCountsTheVectors$$' ./integration/hostile
 	cd integration/h2spec && go run . ../../bin/keep-proxy ../../docs/conformance.md

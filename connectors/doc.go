@@ -22,6 +22,11 @@ import (
 //go:embed *.yaml fakes/*.yaml
 var files embed.FS
 
+// Schema is the JSON Schema of connector files, generated from what the loader takes (package rules).
+//
+//go:embed connector.schema.json
+var Schema []byte
+
 // File is one bundled connector file.
 type File struct {
 	// Name is the connector's name, which is the file's without .yaml.

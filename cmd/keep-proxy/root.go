@@ -42,7 +42,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(badUsage)
 	root.AddCommand(
-		newServe(), newRun(), newEnv(), newCheck(), newExplain(), newEval(), newConnectors(),
+		newServe(), newRun(), newEnv(), newCheck(), newExplain(), newEval(), newConnectors(), newSchema(),
 		newMutations(), newRuns(), newItems(), newObligations(), newImpact(), newResolve(), newStatus(), newLedger(), newAudit(),
 		newCA(), newHealth(), newDoctor(), newTail(), newObserved(), newVersion(), newDemo(), newDemoClient(),
 	)

@@ -16,6 +16,7 @@ import (
 	"keep-proxy/admin/client"
 	"keep-proxy/app"
 	"keep-proxy/config"
+	"keep-proxy/connectors"
 	"keep-proxy/rules"
 	"keep-proxy/rules/lint"
 )
@@ -202,6 +203,17 @@ func showChecked(p *page, c checked) {
 // newConnectors makes the commands that read the connectors in force.
 func newConnectors() *cobra.Command {
 	return group("connectors", "List, show and try connectors", newConnectorsList(), newConnectorsShow(), newConnectorsTest())
+}
+
+// newSchema makes the command that prints what editors complete connector files by.
+func newSchema() *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Short: "Print the JSON Schema of connector files, for editors",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := cmd.OutOrStdout().Write(connectors.Schema)
+			return err
+		},
+	}
 }
 
 // connectorView is a connector as it is shown.
