@@ -109,6 +109,10 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	}
 	report = Report{Connector: b.connector.Name, Title: b.connector.Title, Fake: b.fake.Name(), Rows: []Row{}}
 	for _, s := range b.samples {
+		if u, err := url.ParseRequestURI(s.Request.Target); err != nil || !b.fake.Changes(s.Request.Method, u.Path) {
+			b.others = append(b.others, s.Operation)
+			continue
+		}
 		row := Row{Operation: s.Operation.Name, Case: s.Case, ManualCheck: s.ManualCheck}
 		for _, one := range append(Kinds(), errorKinds(b.fake, s.Operation.Name)...) {
 			if len(o.only) > 0 && !slices.Contains(o.only, one.Name) {

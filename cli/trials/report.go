@@ -71,6 +71,10 @@ func (c Cell) sentence() string {
 func (r Report) Text() string {
 	var out strings.Builder
 	for _, row := range r.Rows {
+		if len(row.Cells) == 0 {
+			fmt.Fprintf(&out, "%s\n  not tried: no case has a request that could be sent, or the fake has no such change\n", row.Operation)
+			continue
+		}
 		fmt.Fprintf(&out, "%s (%s)\n", row.Operation, row.Case)
 		for _, c := range row.Cells {
 			fmt.Fprintf(&out, "  %-26s %s\n", c.Trial, c.sentence())
@@ -118,7 +122,7 @@ func (r Report) Page() string {
 		out.WriteString("\n| where a person is asked | what they are told to look at |\n| --- | --- |\n" + asking.String())
 	}
 	if _, others := r.Tried(); others > 0 {
-		out.WriteString("\nAn operation without marks has no case whose request could be sent.\n")
+		out.WriteString("\nAn operation without marks was not tried: no case has a request that could be sent, or the fake has no such change.\n")
 	}
 	return out.String()
 }

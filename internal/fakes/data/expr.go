@@ -101,10 +101,11 @@ func (e *expr) compile(n *yaml.Node, source string) error {
 	if err != nil {
 		return err
 	}
-	ast, issues := env.Compile(source)
-	if issues.Err() != nil {
+	if _, issues := env.Compile(source); issues.Err() != nil {
 		return fmt.Errorf("line %d: expression %s: %w", n.Line, source, issues.Err())
 	}
+	// Without types: what the checker makes of one member of a map must not bind the others.
+	ast, _ := env.Parse(source)
 	e.source = source
 	e.program, err = env.Program(ast)
 	return err

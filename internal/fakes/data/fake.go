@@ -113,6 +113,14 @@ func (f *Fake) Configure() map[string]any { return f.file.Configure }
 // Commit is how late the API may commit what it doesn't answer; 0 if the file doesn't say.
 func (f *Fake) Commit() time.Duration { return f.file.Commit.Std() }
 
+// Changes reports whether the file has a route that changes something for such requests, of this method and path.
+func (f *Fake) Changes(method, path string) bool {
+	return slices.ContainsFunc(f.file.Routes, func(r *route) bool {
+		_, fits := r.fits(method, path)
+		return fits && !r.Reads()
+	})
+}
+
 // KeyWindow is how long a key is remembered; 0 for no keys.
 func (f *Fake) KeyWindow() time.Duration {
 	f.mu.Lock()

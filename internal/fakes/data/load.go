@@ -66,6 +66,7 @@ type route struct {
 	Effect   *text     `yaml:"effect"`
 	Prepares bool      `yaml:"prepares"`
 	Keyless  bool      `yaml:"keyless"`
+	Sets     bool      `yaml:"sets"`
 	Refuse   []refusal `yaml:"refuse"`
 	change   `yaml:",inline"`
 	Also     []change `yaml:"also"`
@@ -201,6 +202,8 @@ func (r *route) Reads() bool { return r.kind() == "" }
 // does is the word of the file for the change.
 func (r *route) does() string {
 	switch {
+	case r.Sets:
+		return "set"
 	case r.Create != "":
 		return "create"
 	case r.Update != "":
