@@ -220,9 +220,11 @@ func (e *expr) readsName(root, name string) bool {
 	})
 }
 
-// readsNamed reports whether it reads root.name by that name.
-func (e *expr) readsNamed(root, name string) bool {
-	return slices.ContainsFunc(e.refs, func(r place) bool { return r.root == root && len(r.steps) > 0 && r.steps[0].name == name })
+// readsGraphQL reports whether it reads GraphQL, of the request or an answer.
+func (e *expr) readsGraphQL() bool {
+	return slices.ContainsFunc(e.refs, func(r place) bool {
+		return r.root == "graphql" || (r.root == "response" || r.root == "stored") && len(r.steps) > 0 && r.steps[0].name == "graphql"
+	})
 }
 
 // readsClaim reports whether the value can depend on when the mutation was claimed.

@@ -315,7 +315,8 @@ func (op *Operation) jsonRoot() string {
 func (d *decoder) collate(name string, at, v value, op *Operation) {
 	p, ok := place{source: name, root: name}, name == "body"
 	if !ok {
-		if p, ok = d.place(at, op.jsonRoot(), "form", "multipart", "mail", "query", "path", "header"); ok && p.root == "header" && !slices.Contains(op.headers, p.steps[0].name) {
+		p, ok = d.place(at, op.jsonRoot(), "form", "multipart", "mail", "query", "path", "header")
+		if ok && p.root == "header" && !slices.Contains(op.headers, p.steps[0].name) {
 			d.Fail("place", v, "the header field isn't payload", "add it to payload.headers")
 			return
 		}

@@ -185,7 +185,7 @@ func (d *decoder) variables(op *Operation) {
 	d.keptNames(op)
 	told := map[string]bool{}
 	for _, e := range op.exprs() {
-		if !op.graphQL && (e.readsAny("graphql") || e.readsNamed("stored", "graphql") || e.readsNamed("response", "graphql")) {
+		if !op.graphQL && e.readsGraphQL() {
 			d.Fail("variable", e.at, quoted(e.source)+" reads graphql, but a match takes other requests too", "add graphql: to each match")
 		}
 		for _, r := range e.refs {

@@ -179,7 +179,8 @@ func (d *decoder) compensate(v value, op *Operation) {
 		return // what is wrong was reported
 	}
 	if op.graphQL && !u.Operation.otherwise {
-		d.Fail("undo", v, "an answer of GraphQL with status 200 may hold errors", "add outcome: with what shows that it is undone, and at last - otherwise: uncertain")
+		d.Fail("undo", v, "an answer of GraphQL with status 200 may hold errors",
+			"add outcome: with what shows that it is undone, and at last - otherwise: uncertain")
 	}
 	d.undoes(v, op, u)
 	op.Undo = u

@@ -127,7 +127,8 @@ func (c *Connector) unmatched(m *Match, req *Request) {
 	}
 	if byGraphQL := func(op *Operation) bool { return op.graphQL }; slices.ContainsFunc(c.Operations, byGraphQL) && req.BodyLoaded() {
 		if g := req.read().graphQL(); g != nil {
-			m.Refusal = cmp.Or(g.problem, refuse(ProblemUnmatched, "the "+g.named()+" of GraphQL is no operation of the connector "+c.Name+"; add one to its file, with match.graphql"))
+			m.Refusal = cmp.Or(g.problem, refuse(ProblemUnmatched, "the "+g.named()+" of GraphQL is no operation of the connector "+c.Name+
+				"; add one to its file, with match.graphql"))
 			return
 		}
 	}
