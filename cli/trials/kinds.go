@@ -215,7 +215,7 @@ func duplicate(t *trial) (Cell, error) {
 		return Cell{}, errors.New("the fake refuses the request")
 	case len(made) == 1:
 		return t.finish("a", 1)
-	case !data.Created(made[0]):
+	case data.Did(made[0]) != "create":
 		return idle("a second effect sets the same state")
 	}
 	m, err := t.settled("a")
@@ -330,7 +330,7 @@ func twoItems(t *trial) (Cell, error) {
 	}
 	t.send("b", t.sample.Request)
 	t.refusable = true
-	if data.Created(made[0]) {
+	if data.Did(made[0]) == "create" {
 		return t.finish("b", 2)
 	}
 	m, err := t.settled("b") // The state is as both want it. It may be set twice.

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -209,11 +208,14 @@ func (t *trial) mutation(item string) (*wire.Mutation, error) {
 		if err != nil {
 			return nil, err
 		}
-		own := slices.IndexFunc(list.Items, func(m wire.Mutation) bool { return m.Undo == nil })
-		if own < 0 {
+		for _, m := range list.Items {
+			if m.Undo == nil {
+				t.ids[item] = m.ID
+			}
+		}
+		if t.ids[item] == "" {
 			return nil, nil
 		}
-		t.ids[item] = list.Items[own].ID
 	}
 	return t.api.Mutation(t.ctx, t.ids[item])
 }
@@ -265,19 +267,23 @@ func (t *trial) look(item string, m *wire.Mutation) error {
 	return t.await(item, m)
 }
 
-// tally is the fake's log, with the effects that count.
+// tally is the fake's log, with the effects that count. A state that is set again is no second effect.
 func (t *trial) tally() (effects []oracle.Event, sends int, err error) {
 	all, err := t.server.Tally()
 	if err != nil {
 		return nil, 0, err
 	}
+	set := map[string]bool{}
 	for _, e := range all.Events {
 		if e.Identity == "" || strings.HasPrefix(e.Identity, data.Prepares) {
 			continue
 		}
 		switch e.Kind {
 		case oracle.KindEffect:
-			effects = append(effects, e)
+			if again := data.Did(e) == "set" && set[e.Identity]; !again {
+				effects = append(effects, e)
+			}
+			set[e.Identity] = true
 		case oracle.KindReceived:
 			sends++
 		}

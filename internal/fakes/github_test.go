@@ -11,7 +11,7 @@ import (
 	"keep-proxy/internal/fakes/oracle"
 )
 
-const issues = "/repos/Octo/Hello/issues"
+const issues = "/repos/Octo/Fresh/issues"
 
 // issue is an issue or a pull request as the API shows it.
 type issue struct {
@@ -67,7 +67,7 @@ func TestIssueIsMadeAndKeptVerbatim(t *testing.T) {
 	if location := reply.Header.Get("Location"); location != got.URL || b.Do("GET", location, "").Body != reply.Body {
 		t.Errorf("Location %q does not show the issue at %s", location, got.URL)
 	}
-	if n := b.Counted().Effects("issue:octo/hello:It breaks"); n != 1 {
+	if n := b.Counted().Effects("issue:octo/fresh:It breaks"); n != 1 {
 		t.Errorf("%d effects of %v", n, b.Counted().Identities())
 	}
 }
@@ -93,7 +93,7 @@ func TestNothingDedupesIssues(t *testing.T) {
 	for range 2 {
 		b.Do("POST", issues, `{"title":"x"}`, "Authorization", "Bearer x", "Idempotency-Key", "k").Is(201, "")
 	}
-	if n := b.Counted().Effects("issue:octo/hello:x"); n != 2 {
+	if n := b.Counted().Effects("issue:octo/fresh:x"); n != 2 {
 		t.Errorf("%d effects, want 2", n)
 	}
 }
@@ -103,9 +103,9 @@ func TestListMixesPullRequests(t *testing.T) {
 	b := start(t)
 	b.send("POST", issues, `{"title":"one"}`).Is(201, "")
 	pull := `{"title":"two","head":"octo:fix","base":"main"}`
-	b.send("POST", "/repos/octo/hello/pulls", pull).Is(201, "pull_request")
-	b.send("POST", "/repos/octo/hello/pulls", pull).Is(422, "Validation Failed")
-	b.send("POST", "/repos/octo/hello/pulls", `{"title":"two"}`).Is(422, "missing_field")
+	b.send("POST", "/repos/octo/fresh/pulls", pull).Is(201, "pull_request")
+	b.send("POST", "/repos/octo/fresh/pulls", pull).Is(422, "Validation Failed")
+	b.send("POST", "/repos/octo/fresh/pulls", `{"title":"two"}`).Is(422, "missing_field")
 	b.send("POST", "/repos/octo/other/issues", `{"title":"elsewhere"}`).Is(201, `"number":1`)
 	var page []issue
 	b.Do("GET", issues, "").Into(&page)

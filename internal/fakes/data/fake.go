@@ -37,10 +37,11 @@ type effect struct {
 	Objects []object `json:"objects"`
 }
 
-// Created reports whether an event of a fake's log tells of a new object.
-func Created(e oracle.Event) bool {
+// Did is what an effect of a fake's log did: create, update, delete, or set for what may be repeated.
+func Did(e oracle.Event) string {
 	var done effect
-	return json.Unmarshal(e.Details, &done) == nil && done.Did == "create"
+	_ = json.Unmarshal(e.Details, &done) // What isn't ours did nothing that we know.
+	return done.Did
 }
 
 // object is one object as the log holds it.
