@@ -196,6 +196,11 @@ func mailboxes(values []string) (list jsonValue, ok bool) {
 // entity reads the content of the mail or of a part. The first text and the first HTML are the mail's own; all else is an
 // attachment.
 func (r *mailReader) entity(e *message.Entity, decoding error, depth int) string {
+	for _, name := range []string{"Content-Type", "Content-Transfer-Encoding", "Content-Disposition"} {
+		if e.Header.FieldsByKey(name).Len() > 1 {
+			return "a part repeats a field"
+		}
+	}
 	media, params, err := e.Header.ContentType()
 	if err != nil {
 		return "the type of a part can't be read"

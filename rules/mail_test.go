@@ -157,6 +157,7 @@ func TestMailsThatCannotBeReadAreRefused(t *testing.T) {
 		"parts that never end":           {multi("--bnd\n\nx\n"), "transfer encoding"},
 		"an encoding of a part":          {multi("--bnd\nContent-Transfer-Encoding: rot13\n\nx\n--bnd--\n"), "transfer encoding"},
 		"a charset of a text":            {multi("--bnd\nContent-Type: text/html; charset=x-none\n\nx\n--bnd--\n"), "charset"},
+		"a type that comes again":        {multi("--bnd\nContent-Type: text/plain\nContent-Type: text/html\n\nx\n--bnd--\n"), "repeats a field"},
 		"more parts than can be":         {multi(strings.Repeat("--bnd\n\nx\n", 10_000) + "--bnd--\n"), "1000 parts"},
 		"parts within parts":             {"Subject: Hi\r\n" + strings.ReplaceAll(nested(100), "\n", "\r\n"), "nested"},
 		"a header that is too long":      {simpleMail(strings.Repeat("X-A: "+strings.Repeat("a", 100)+"\n", 3000), "x"), "too long"},
