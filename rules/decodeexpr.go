@@ -168,7 +168,8 @@ func (d *decoder) place(v value, roots ...string) (place, bool) {
 			d.headerPlace(v, p)
 			return p, true
 		}
-		d.Fail("place", v, "names no single place below "+root, "write "+cmp.Or(map[string]string{"multipart": "multipart.fields.x or multipart.files.x", "mail": "mail.subject or mail.headers.x"}[root], root+".name"))
+		d.Fail("place", v, "names no single place below "+root, "write "+cmp.Or(map[string]string{
+			"multipart": "multipart.fields.x or multipart.files.x", "mail": "mail.subject or mail.headers.x"}[root], root+".name"))
 		return place{}, false
 	}
 	d.Fail("place", v, printable(p.root)+" can't be used here", "begin the place with "+strings.Join(roots, ", "))

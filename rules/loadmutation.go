@@ -92,7 +92,8 @@ func (d *decoder) identity(v value, op *Operation) {
 		d.Fail("missing", v, "identity is empty", "name what the mutation changes, or write identity: none")
 	}
 	if op.identifies("mail", "bytes") {
-		d.Fail("identity", v, "reads mail.bytes, which hold date and id of the message: each run would be another mutation", "read mail.to, mail.subject or mail.text")
+		d.Fail("identity", v, "reads mail.bytes, which hold date and id of the message: each run would be another mutation",
+			"read mail.to, mail.subject or mail.text")
 	}
 	if len(op.identity) > 0 && !slices.ContainsFunc(op.identity, func(e namedExpr) bool { return len(e.refs) > 0 }) {
 		d.Fail("identity", v, "identity derives nothing from the request", "read at least one value of the request, or write identity: none")

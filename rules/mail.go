@@ -51,7 +51,8 @@ func (f *mailFrom) find(c *content) (raw []byte, why string) {
 	if encoding == nil {
 		return []byte(v.text), ""
 	}
-	if raw, err = encoding.Strict().DecodeString(strings.TrimRight(v.text, "=")); err != nil || strings.IndexByte(v.text, '\n') >= 0 || strings.IndexByte(v.text, '\r') >= 0 {
+	folded := strings.IndexByte(v.text, '\n') >= 0 || strings.IndexByte(v.text, '\r') >= 0
+	if raw, err = encoding.Strict().DecodeString(strings.TrimRight(v.text, "=")); err != nil || folded {
 		return nil, f.at.source + " is not in " + f.encoding
 	}
 	return raw, ""
@@ -280,7 +281,7 @@ func (d *decoder) mail(m fields, out *matcher) {
 	}
 	inner, _ := d.Map(v, levelMail)
 	from := d.need(inner, "from")
-	out.mail = &mailFrom{encoding: string(word(d, inner.At("encoding"), "", "base64", "base64url"))}
+	out.mail = &mailFrom{encoding: word(d, inner.At("encoding"), "", "base64", "base64url")}
 	if from.Given() && from.Value == "body" {
 		out.mail.at = place{source: "body", root: "body"}
 	} else if from.Given() {
