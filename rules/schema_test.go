@@ -39,7 +39,12 @@ var formatKeys = []struct {
 	},
 	{
 		"operation",
-		func(line string) string { return withOperation(line) },
+		func(line string) string {
+			if strings.HasPrefix(line, "stream") {
+				return withOperation("match: {method: POST, path: /x, jsonrpc: {method: a}}", line)
+			}
+			return withOperation(line)
+		},
 		[]string{
 			"compensate: {delete: '/things/{object}'}", "stream: true",
 			"name: other", "match: {method: PUT, path: /x}", "before: []", "effect: mutation", "describe: x", "identity: none", "subkey: json.s",
