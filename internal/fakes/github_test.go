@@ -27,6 +27,12 @@ type issue struct {
 	CreatedAt   string                `json:"created_at"`
 	UpdatedAt   string                `json:"updated_at"`
 	PullRequest *struct{ URL string } `json:"pull_request"`
+	// What only pull requests have.
+	Head, Base         struct{ Ref, SHA string }
+	Merged             bool
+	MergeCommitSHA     *string                  `json:"merge_commit_sha"`
+	RequestedReviewers []struct{ Login string } `json:"requested_reviewers"`
+	RequestedTeams     []struct{ Slug string }  `json:"requested_teams"`
 }
 
 type bench struct{ *apitest.Bench }
