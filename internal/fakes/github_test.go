@@ -56,7 +56,7 @@ func numbers(list []issue) string {
 
 func (b bench) list(query string) string {
 	var page []issue
-	b.Do("GET", issues+"?"+query, "").Is(200, "").Into(&page)
+	b.Do("GET", issues+"?"+query, "").Is(200, "").JSON(&page)
 	return numbers(page)
 }
 
@@ -65,7 +65,7 @@ func TestIssueIsMadeAndKeptVerbatim(t *testing.T) {
 	b := start(t)
 	reply := b.send("POST", issues, `{"title":" It breaks ","body":"a\r\nb\t<b>\n\n<!-- keep:m1 -->","labels":["bug"],"assignees":["ann"]}`)
 	var got issue
-	reply.Is(201, "").Into(&got)
+	reply.Is(201, "").JSON(&got)
 	if *got.Body != "a\r\nb\t<b>\n\n<!-- keep:m1 -->" || got.Number != 1 || got.State != "open" || got.PullRequest != nil ||
 		got.Labels[0].Name != "bug" || got.Assignees[0].Login != "ann" || got.User.Login != "keep-bot" {
 		t.Errorf("issue %+v", got)
@@ -114,7 +114,7 @@ func TestListMixesPullRequests(t *testing.T) {
 	b.send("POST", "/repos/octo/fresh/pulls", `{"title":"two"}`).Is(422, "missing_field")
 	b.send("POST", "/repos/octo/other/issues", `{"title":"elsewhere"}`).Is(201, `"number":1`)
 	var page []issue
-	b.Do("GET", issues, "").Into(&page)
+	b.Do("GET", issues, "").JSON(&page)
 	if numbers(page) != "2 1" || page[0].PullRequest == nil || page[1].PullRequest != nil {
 		t.Errorf("listed %+v, want the pull request 2, then the issue 1", page)
 	}
@@ -165,7 +165,7 @@ func TestLinkPages(t *testing.T) {
 	for target != "" {
 		var page []issue
 		reply := b.Do("GET", target, "")
-		reply.Into(&page)
+		reply.JSON(&page)
 		pages = append(pages, numbers(page))
 		target = ""
 		link := reply.Header.Get("Link")

@@ -138,6 +138,14 @@ func (r Reply) Into(v any) {
 	}
 }
 
+// JSON decodes what the test's type has of the reply.
+func (r Reply) JSON(v any) {
+	r.tb.Helper()
+	if err := json.Unmarshal([]byte(r.Body), v); err != nil {
+		r.tb.Fatalf("%d %s: %v", r.Status, r.Body, err)
+	}
+}
+
 // Is fails the test unless the reply has this status and, in its body, this
 // text.
 func (r Reply) Is(status int, text string) Reply {
