@@ -246,7 +246,9 @@ func (t *trial) settled(item string) (*wire.Mutation, error) {
 		case m == nil:
 			return nil, errors.New("the request isn't recorded: it is refused, or is no mutation")
 		case !asking(m):
-			t.bench.doubtful = t.bench.doubtful || slices.ContainsFunc(m.Observations, func(o wire.Observation) bool { return strings.Contains(o.Reason, "another mutation") })
+			for _, o := range m.Observations {
+				t.bench.doubtful = t.bench.doubtful || strings.Contains(o.Reason, "another mutation")
+			}
 			return m, nil
 		}
 		if err := t.look(item, m); err != nil {

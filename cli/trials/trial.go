@@ -89,7 +89,7 @@ func (b *bench) once(ctx context.Context, one Kind, s rules.Sample) (cell Cell, 
 	b.number++
 	b.tries++
 	t := &trial{bench: b, ctx: ctx, sample: s, api: b.api, workflow: fmt.Sprintf("trial-%d", b.number), ids: map[string]string{}}
-	if err := t.serve(); err != nil {
+	if err := t.serve(); err != nil { //nolint:contextcheck // What it starts ends with the trial.
 		return Cell{}, err
 	}
 	defer func() { err = errors.Join(err, t.end()) }()
@@ -146,7 +146,9 @@ func (t *trial) arm(name string, steps ...script.Step) error {
 
 // own fits requests that make the effect, and not those that prepare it.
 func (t *trial) own() script.Match {
-	return script.Match{Method: "*", When: func(s script.Subject) bool { return s.Identity != "" && !strings.HasPrefix(s.Identity, data.Prepares) }}
+	return script.Match{Method: "*", When: func(s script.Subject) bool {
+		return s.Identity != "" && !strings.HasPrefix(s.Identity, data.Prepares)
+	}}
 }
 
 // send runs the script for an item: one run, one request.
@@ -179,7 +181,8 @@ func (t *trial) send(item string, request rules.Raw) reply {
 	r.Header = request.Header.Clone()
 	t.authorise(r)
 	r.GetBody = nil // The transport doesn't try again by itself.
-	answer, err := (&http.Client{Transport: transport, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(r)
+	here := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	answer, err := (&http.Client{Transport: transport, Timeout: patience, CheckRedirect: here}).Do(r)
 	if err != nil {
 		return reply{err: err}
 	}
@@ -278,7 +281,7 @@ func (t *trial) tally() (effects []oracle.Event, sends int, err error) {
 		if e.Identity == "" || strings.HasPrefix(e.Identity, data.Prepares) {
 			continue
 		}
-		switch e.Kind {
+		switch e.Kind { //nolint:exhaustive // The others tell of no change.
 		case oracle.KindEffect:
 			if again := data.Did(e) == "set" && set[e.Identity]; !again {
 				effects = append(effects, e)

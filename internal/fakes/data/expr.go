@@ -176,7 +176,7 @@ func (t *text) UnmarshalYAML(n *yaml.Node) error {
 
 // quoted is a text as a literal of CEL, as which JSON's will do.
 func quoted(s string) string {
-	out, _ := json.Marshal(s) // A text can always be encoded.
+	out, _ := json.Marshal(s) //nolint:errchkjson // A text can always be encoded.
 	return string(out)
 }
 
@@ -217,7 +217,7 @@ func (t *template) UnmarshalYAML(n *yaml.Node) error {
 // literal is a value as an expression.
 func literal(n *yaml.Node) (string, error) {
 	var parts []string
-	switch n.Kind {
+	switch n.Kind { //nolint:exhaustive // The others are decoded as they are, or refused.
 	case yaml.MappingNode:
 		if len(n.Content) == 2 && n.Content[0].Value == "cel" {
 			return "(" + n.Content[1].Value + ")", nil

@@ -37,7 +37,10 @@ func (f *Fake) begin(r *route, v values, c *server.Call) (use keyUse, answered *
 		if err != nil {
 			return use, nil, err
 		}
-		text, _ := json.Marshal(shown(payload))
+		text, err := json.Marshal(shown(payload))
+		if err != nil {
+			return use, nil, err
+		}
 		use.digest = digest(text)
 	}
 	switch k.Differs {

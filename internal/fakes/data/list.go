@@ -126,8 +126,10 @@ func (f *Fake) list(r *route, v values) (link string, _ error) {
 		return "", nil
 	}
 	query := url.Values{}
-	for name, list := range v["query_all"].(map[string]any) { //nolint:forcetypeassert // read has made it
-		for _, text := range list.([]any) { //nolint:forcetypeassert // so is this
+	all, _ := v["query_all"].(map[string]any)
+	for name, list := range all {
+		texts, _ := list.([]any)
+		for _, text := range texts {
 			query.Add(name, fmt.Sprint(text))
 		}
 	}

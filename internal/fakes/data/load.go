@@ -145,7 +145,8 @@ func parse(content []byte) (*file, error) {
 		}
 	}
 	if k := f.Keys; k != nil {
-		errs = append(errs, oneOf("keys.replays", k.Replays, "", "all", "success"), oneOf("keys.differs", k.Differs, "", "error", "cached", "executed", "separate"))
+		errs = append(errs, oneOf("keys.replays", k.Replays, "", "all", "success"),
+			oneOf("keys.differs", k.Differs, "", "error", "cached", "executed", "separate"))
 	}
 	for _, e := range f.Errors {
 		errs = append(errs, oneOf("errors: "+e.Name+": expect", e.Expect, ExpectFailed, ExpectUnknown, ExpectApplied))
