@@ -86,7 +86,8 @@ func (r Report) Text() string {
 // Page writes the report as a page of docs/connectors.
 func (r Report) Page() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "# %s\n\nWhat came of the [trials](README.md) of `%s.yaml` against its [fake](../../connectors/fakes/%s.yaml).\n\n", cmp.Or(r.Title, r.Connector), r.Connector, r.Fake)
+	fmt.Fprintf(&out, "# %s\n\nWhat came of the [trials](README.md) of `%s.yaml` against its [fake](../../connectors/fakes/%s.yaml).\n\n",
+		cmp.Or(r.Title, r.Connector), r.Connector, r.Fake)
 	kinds := Kinds()
 	out.WriteString("| operation |")
 	for _, k := range kinds {
@@ -143,7 +144,8 @@ func (r Report) Tried() (tried, others int) {
 // Summary is the page about all reports. Others are the connectors without a fake.
 func Summary(reports []Report, others []string) string {
 	var out strings.Builder
-	out.WriteString("# Bundled connectors and their trials\n\nEach mutating operation is sent through the whole program to a [fake](../fakes.md) of its API, which loses\n" +
+	out.WriteString("# Bundled connectors and their trials\n\n" +
+		"Each mutating operation is sent through the whole program to a [fake](../fakes.md) of its API, which loses\n" +
 		"answers, delays commits and so on. The fake's own log is the judge. `keep-proxy connectors test NAME` does the same.\n\n" +
 		"| connector | mutating operations | ran against the fake | may ask a person |\n| --- | --- | --- | --- |\n")
 	var all [3]int
@@ -153,11 +155,14 @@ func Summary(reports []Report, others []string) string {
 		fmt.Fprintf(&out, "| [%s](%s.md) | %d | %d | %d |\n", cmp.Or(r.Title, r.Connector), r.Connector, tried+others, tried, persons)
 		all[0], all[1], all[2] = all[0]+tried+others, all[1]+tried, all[2]+persons
 	}
-	fmt.Fprintf(&out, "| all | %d | %d | %d |\n\nWithout a fake: %s.\n\n| column | trial | what is done, and what must hold |\n| --- | --- | --- |\n", all[0], all[1], all[2], cmp.Or(strings.Join(others, ", "), "none"))
+	fmt.Fprintf(&out, "| all | %d | %d | %d |\n\nWithout a fake: %s.\n\n"+
+		"| column | trial | what is done, and what must hold |\n| --- | --- | --- |\n",
+		all[0], all[1], all[2], cmp.Or(strings.Join(others, ", "), "none"))
 	for _, k := range Kinds() {
 		fmt.Fprintf(&out, "| %s | %s | %s |\n", k.Short, k.Name, k.Means)
 	}
 	out.WriteString("| errors | documented errors | Each is given once in place of the answer; one that proves nothing also after the effect. One effect. |\n\n" +
-		"| mark | means |\n| --- | --- |\n| ok | the log shows what must hold |\n| person | what can't be known stops, and a person is asked. keep-proxy makes no second effect |\n| – | there is no such trial here |\n")
+		"| mark | means |\n| --- | --- |\n| ok | the log shows what must hold |\n" +
+		"| person | what can't be known stops, and a person is asked. keep-proxy makes no second effect |\n| – | there is no such trial here |\n")
 	return out.String()
 }
