@@ -228,13 +228,13 @@ func TestACaseSaysWhatAMarkersValueSends(t *testing.T) {
 
 func TestAMarkersPlaceReadsParameters(t *testing.T) {
 	t.Parallel()
-	file := strings.Replace(connectorHead, "operations:", "parameters: {title: {type: text, default: Na'me}, field: {type: text, default: customfield_1}}\noperations:", 1) +
+	file := strings.Replace(connectorHead, "operations:", "parameters: {title: {type: text, default: Na me}, field: {type: text, default: customfield_1}}\noperations:", 1) +
 		mutationWith(`marker: [{append: "json.properties['{param.title}'].title", value: {cel: mutation.marker}}, {json: "fields['{param.field}']", value: {id: {cel: mutation.marker}}}]`)
 	out, refusal := load(t, file).Connectors()[0].Operations[0].Outgoing(request(t, "POST https://api.test/things", `{}`), sample())
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	if want := `{"properties":{"Na'me":{"title":["` + CaseMarker + `"]}},"fields":{"customfield_1":{"id":"` + CaseMarker + `"}}}`; string(out.Body()) != want {
+	if want := `{"properties":{"Na me":{"title":["` + CaseMarker + `"]}},"fields":{"customfield_1":{"id":"` + CaseMarker + `"}}}`; string(out.Body()) != want {
 		t.Errorf("sends %s", out.Body())
 	}
 }

@@ -132,7 +132,7 @@ var formatKeys = []struct {
 	{
 		"outcome",
 		func(line string) string { return withOperation("outcome: [{" + line + "}]") },
-		[]string{"when: response.status == 1, then: failed, class: logic", "when: response.status == 1, then: applied", "otherwise: uncertain", "when: response.status == 1, then: uncertain, retry_after: duration('1m')"},
+		[]string{"when: response.status == 1, then: failed, class: logic", "when: response.status == 1, then: applied", "when: response.status == 1, then: continues", "otherwise: uncertain", "when: response.status == 1, then: uncertain, retry_after: duration('1m')"},
 		nil,
 	},
 	{
