@@ -51,6 +51,10 @@ test: ## Run every test, with the race detector where cgo works
 	$(TEST) $$race $(TESTFLAGS) $${race:+-skip '$(THESE)'} $(LONGEST) ./... && \
 	if [ -n "$$race" ]; then $(TEST) $(TESTFLAGS) -run '$(THESE)|^TestHistories$$' $(HAVE_PROCESSES) ./proof/histories; fi
 
+.PHONY: trials
+trials: ## Try every bundled connector against its fake, and write docs/connectors
+	go test -vet=off ./cli/trials -run '^TestTheConnectorPages$$' -count 1 -update
+
 .PHONY: house
 house: ## Count lines, words and methods; POST=1 counts what one POST runs, too
 	go -C tools build -o $(CACHE)/bin/house ./house

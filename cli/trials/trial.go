@@ -26,7 +26,7 @@ import (
 const (
 	// patience bounds what the program takes for one step. Only what is broken takes so long.
 	patience  = 20 * time.Second
-	pollEvery = 3 * time.Millisecond
+	pollEvery = 10 * time.Millisecond
 	// rounds is how often a script is run again, or the program looked after, before a trial gives up.
 	rounds = 60
 )
