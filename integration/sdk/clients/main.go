@@ -1,0 +1,31 @@
+// Program clients makes one change of an API by its vendor's Go library, as a script does. Its arguments are the
+// library's name and a word that the change is known by. It prints the id of what it made.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+)
+
+// clients are by the name of their library.
+var clients = map[string]func(ctx context.Context, word string) (string, error){
+	"stripe-go": stripeClient,
+	"go-github": githubClient,
+	"slack-go":  slackClient,
+	"twilio-go": twilioClient,
+	"google-go": calendarClient,
+}
+
+func main() {
+	if len(os.Args) != 3 || clients[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: clients LIBRARY WORD")
+		os.Exit(2)
+	}
+	made, err := clients[os.Args[1]](context.Background(), os.Args[2])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(made)
+}
