@@ -142,6 +142,11 @@ docs: build ## Write what docs/ says of commands, states, keys, connectors, vect
 	DOCS=write go test -count=1 -run '^TestThePageCountsTheVectors$$' ./integration/hostile
 	cd integration/h2spec && go run . ../../bin/keep-proxy ../../docs/conformance.md
 
+.PHONY: sdk
+sdk: ## Install vendors' libraries, and try them under run
+	npm ci --prefix integration/sdk/node --ignore-scripts
+	SDK=$(or $(SDK),.) go test -count=1 -timeout 20m ./integration/sdk
+
 .PHONY: clients
 clients: ## Install the HTTP clients people use, try them, and write docs/clients.md
 	integration/clients/install

@@ -84,6 +84,7 @@ var table = []row{
 		"internal/clock", "internal/fakes/...", "internal/fault", "ledger", "ledger/*store",
 	}},
 	{pkg: "integration/clients", may: []string{"internal/fakes/..."}},
+	{pkg: "integration/sdk", may: []string{"internal/fakes/..."}},
 	{pkg: "integration/hostile", may: []string{"app", "config", "internal/clock", "upstream", "ledger"}},
 	{pkg: "integration/powerloss"},
 	{pkg: "integration", may: []string{

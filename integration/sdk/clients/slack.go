@@ -8,6 +8,6 @@ import (
 
 // slackClient posts a message.
 func slackClient(ctx context.Context, word string) (string, error) {
-	_, ts, err := slack.New("xoxb-none").PostMessageContext(ctx, "C0123456789", slack.MsgOptionText(word, false))
+	_, ts, err := slack.New("xoxb-none").PostMessageContext(ctx, "C024BE91L", slack.MsgOptionText(word, false))
 	return ts, err
 }

@@ -12,12 +12,12 @@ const clients = {
   },
   async '@slack/web-api'(word) {
     const { WebClient } = await import('@slack/web-api');
-    return (await new WebClient('xoxb-none').chat.postMessage({ channel: 'C0123456789', text: word })).ts;
+    return (await new WebClient('xoxb-none').chat.postMessage({ channel: 'C024BE91L', text: word })).ts;
   },
   async '@notionhq/client'(word) {
     const { Client } = await import('@notionhq/client');
     const page = await new Client({ auth: 'none' }).pages.create({
-      parent: { type: 'data_source_id', data_source_id: '1f2d3c4b-0000-4000-8000-000000000001' },
+      parent: { type: 'data_source_id', data_source_id: 'f336d0bc-b841-465b-8045-024475c079dd' },
       properties: { Name: { title: [{ text: { content: word } }] } },
     });
     return page.id;
