@@ -80,8 +80,7 @@ type Proxy struct {
 	// Unmanaged is the scope of requests that carry no run token. Its zero
 	// value refuses them.
 	Unmanaged Unmanaged `key:"unmanaged"`
-	// Unmatched is what happens to a mutation on a host that no connector
-	// covers. Default deny.
+	// Unmatched is what happens to a mutation on a host that no connector covers. Default deny.
 	Unmatched Unmatched `key:"unmatched.mutation"`
 	// Expected lists hosts that are refused on purpose, such as a browser's telemetry. A run may be done all the same.
 	// Each is host or *.suffix, and :port for one port only. Default none.
@@ -118,8 +117,7 @@ type Proxy struct {
 	UpstreamProxy UpstreamProxy `key:"upstream_proxy"`
 	// ClientCerts are certificates for upstreams that ask for one. Default none.
 	ClientCerts []ClientCert `key:"client_certs"`
-	// Via adds a Via field (RFC 9110 §7.6.3) to what is forwarded, both ways. Default
-	// false.
+	// Via adds a Via field (RFC 9110 §7.6.3) to what is forwarded, both ways. Default false.
 	Via bool `key:"via"`
 }
 

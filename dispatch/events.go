@@ -122,7 +122,7 @@ func restOf(sent *upstream.Request, id string, total time.Duration) *upstream.Re
 	ask.Header = sent.Header.Clone()
 	maps.DeleteFunc(ask.Header, func(name string, _ []string) bool { return name == "Expect" || strings.HasPrefix(name, "Content-") })
 	ask.Header.Set("Accept", "text/event-stream")
-	ask.Header.Set("Last-Event-Id", id)
+	ask.Header.Set("Last-Event-ID", id)
 	return &ask
 }
 

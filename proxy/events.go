@@ -219,7 +219,7 @@ func (f *following) remove(e *events) {
 
 // rest answers a request for the rest of a stream that is under way; nil for any other.
 func (p *Proxy) rest(x *exchange, r *http.Request, authority string) *http.Response {
-	id := r.Header.Get("Last-Event-Id")
+	id := r.Header.Get("Last-Event-ID")
 	if id == "" || r.Method != http.MethodGet {
 		return nil
 	}

@@ -239,8 +239,11 @@ var (
 		Known: []string{"ignore", "minor", "headers", "normalise", "compare"},
 	}
 	levelNativeKey = level{
-		Name:  "native_key",
-		Known: []string{"header", "json", "form", "query", "graphql", "format", "charset", "min_length", "max_length", "window", "replays", "mismatch", "when_present"},
+		Name: "native_key",
+		Known: []string{
+			"header", "json", "form", "query", "graphql", "format", "charset", "min_length", "max_length", "window", "replays", "mismatch",
+			"when_present",
+		},
 		Later: []string{"aws"},
 	}
 	levelMarker   = level{Name: "marker", Known: []string{"json", "form", "query", "graphql", "append", "text", "value", "max_length"}}

@@ -182,7 +182,8 @@ func (l *loading) collisions() {
 				for _, g := range other.hosts {
 					if h.overlaps(g) {
 						l.collision(c, "host-overlap", fmt.Sprintf("the host %s is also one of %s (%s)", h.source, other.Name, g.source),
-							"a host belongs to one connector: let your file say extends: with the name of the bundled one, move the operations into one file, or change settings.hosts")
+							"a host belongs to one connector: let your file say extends: with the name of the bundled one, "+
+								"move the operations into one file, or change settings.hosts")
 					}
 				}
 			}

@@ -74,7 +74,8 @@ func (d *decoder) keyShape(m fields, k *NativeKey) {
 	switch {
 	case !ok:
 	case err != nil || set[0] == '^' || strings.ContainsAny(set, "[]"):
-		d.Fail("value", m.At("charset"), quoted(set)+" is no set of characters", "write them as a regular expression does between brackets, such as a-zA-Z0-9_-")
+		d.Fail("value", m.At("charset"), quoted(set)+" is no set of characters",
+			"write them as a regular expression does between brackets, such as a-zA-Z0-9_-")
 	case !class.MatchString(shape.characters):
 		d.Fail("value", m.At("charset"), "a key of format "+k.Format+" has the characters "+shape.characters, "write format: hex or token")
 	}

@@ -41,7 +41,8 @@ func (d *decoder) mutation(m fields, op *Operation, l *loading) {
 	d.watch(m.At("watch"), op)
 	d.send(m.At("send"), op)
 	if op.Stream = d.boolean(m.At("stream")); op.Stream && (m.Has("send") || !op.rpc) {
-		d.Fail("value", m.At("stream"), "no event of a stream answers it: it is no call of JSON-RPC, or is sent in steps", "say match.jsonrpc, and leave send out")
+		d.Fail("value", m.At("stream"), "no event of a stream answers it: it is no call of JSON-RPC, or is sent in steps",
+			"say match.jsonrpc, and leave send out")
 	}
 	d.strategies(m.At("reconcile"), op)
 	d.verifiable(m.At("verify_on_replay"), op, l)

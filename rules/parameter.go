@@ -186,7 +186,7 @@ func (p parameterValues) unknown(name string) *parameterError {
 
 // fill puts the values in the place of param.NAME. They are constants then: what a rule reads doesn't depend on them.
 func (p parameterValues) fill(tree *ast.AST) error {
-	own, make, id := false, ast.NewExprFactory(), ast.MaxID(tree)
+	own, factory, id := false, ast.NewExprFactory(), ast.MaxID(tree)
 	var wrong *parameterError
 	ast.PreOrderVisit(tree.Expr(), ast.NewExprVisitor(func(x ast.Expr) {
 		own = own || x.Kind() == ast.ComprehensionKind && (x.AsComprehension().IterVar() == "param" || x.AsComprehension().IterVar2() == "param")
@@ -197,7 +197,7 @@ func (p parameterValues) fill(tree *ast.AST) error {
 		if len(steps) == 0 || steps[0].kind != stepName || !isPlain(x) {
 			wrong = &parameterError{"param can't be read so", "write param.NAME; it is always there"}
 		} else if v, known := p[steps[0].name]; known {
-			x.SetKindCase(v.constant(make, &id))
+			x.SetKindCase(v.constant(factory, &id))
 		} else {
 			wrong = p.unknown(steps[0].name)
 		}
@@ -209,27 +209,27 @@ func (p parameterValues) fill(tree *ast.AST) error {
 }
 
 // constant is the value as an expression, with ids after id.
-func (v *jsonValue) constant(make ast.ExprFactory, id *int64) ast.Expr {
+func (v *jsonValue) constant(factory ast.ExprFactory, id *int64) ast.Expr {
 	*id++
 	switch v.kind {
 	case jsonFalse, jsonTrue:
-		return make.NewLiteral(*id, types.Bool(v.kind == jsonTrue))
+		return factory.NewLiteral(*id, types.Bool(v.kind == jsonTrue))
 	case jsonNumber:
 		if n, err := strconv.ParseInt(v.text, 10, 64); err == nil {
-			return make.NewLiteral(*id, types.Int(n))
+			return factory.NewLiteral(*id, types.Int(n))
 		}
 		f, _ := strconv.ParseFloat(v.text, 64) // Loading took it for a number already.
-		return make.NewLiteral(*id, types.Double(f))
+		return factory.NewLiteral(*id, types.Double(f))
 	case jsonArray:
 		list := *id
 		var items []ast.Expr
 		for i := range v.items {
-			items = append(items, v.items[i].constant(make, id))
+			items = append(items, v.items[i].constant(factory, id))
 		}
-		return make.NewList(list, items, nil)
+		return factory.NewList(list, items, nil)
 	case jsonNull, jsonString, jsonObject:
 	}
-	return make.NewLiteral(*id, types.String(v.text))
+	return factory.NewLiteral(*id, types.String(v.text))
 }
 
 // insertedParameter is a parameter in a text that holds no expressions.

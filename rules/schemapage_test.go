@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -149,9 +150,7 @@ func schemaOf(t *testing.T) js {
 				t.Errorf("%s: nothing says what %s takes: add it to keyKinds", l.Name, key)
 			}
 			property := js{}
-			for name, v := range kind {
-				property[name] = v
-			}
+			maps.Copy(property, kind)
 			if text := told[l.Name+"."+key]; text != "" {
 				property["description"] = text
 			}
@@ -177,7 +176,7 @@ func TestSchemaPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *update {
-		if err := os.WriteFile(schemaFile, out.Bytes(), 0o644); err != nil { //nolint:gosec // a page of the repository
+		if err := os.WriteFile(schemaFile, out.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

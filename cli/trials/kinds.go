@@ -247,7 +247,7 @@ func (t *trial) settled(item string) (*wire.Mutation, error) {
 			return nil, errors.New("the request isn't recorded: it is refused, or is no mutation")
 		case !asking(m):
 			for _, o := range m.Observations {
-				t.bench.doubtful = t.bench.doubtful || strings.Contains(o.Reason, "another mutation")
+				t.doubtful = t.doubtful || strings.Contains(o.Reason, "another mutation")
 			}
 			return m, nil
 		}

@@ -161,7 +161,8 @@ func Summary(reports []Report, others []string) string {
 	for _, k := range Kinds() {
 		fmt.Fprintf(&out, "| %s | %s | %s |\n", k.Short, k.Name, k.Means)
 	}
-	out.WriteString("| errors | documented errors | Each is given once in place of the answer; one that proves nothing also after the effect. One effect. |\n\n" +
+	out.WriteString("| errors | documented errors | Each is given once in place of the answer; one that proves nothing also after the effect. " +
+		"One effect. |\n\n" +
 		"| mark | means |\n| --- | --- |\n| ok | the log shows what must hold |\n" +
 		"| person | what can't be known stops, and a person is asked. keep-proxy makes no second effect |\n| – | there is no such trial here |\n")
 	return out.String()

@@ -127,7 +127,8 @@ func (t *trial) serve() error {
 func (t *trial) end() error {
 	for _, item := range []string{"a", "b"} {
 		if m, err := t.mutation(item); err == nil && m != nil && unresolved(m) {
-			_, _ = t.api.Resolve(t.ctx, m.ID, wire.Resolve{Action: wire.ActionSkip, Reason: "the trial is over", Actor: "trials", Version: m.Version, Force: true})
+			over := wire.Resolve{Action: wire.ActionSkip, Reason: "the trial is over", Actor: "trials", Version: m.Version, Force: true}
+			_, _ = t.api.Resolve(t.ctx, m.ID, over)
 		}
 	}
 	t.upstream.Store(nil)

@@ -117,7 +117,6 @@ func notEmptied(cmd *cobra.Command, _ []string) error {
 // are refused by name, so that nobody looks for a typing mistake.
 var laterCommands = map[string]string{
 	"import":  "docs/tutorial.md writes a connector, and check says what is missing",
-	"schema":  "docs/connectors.md lists every key, and check names the nearest one",
 	"suggest": "tail --json shows the requests that no rule matched",
 }
 

@@ -173,7 +173,8 @@ func (l *linter) leavesOut(f rules.Facts, probe []rules.ProbeFacts) {
 func tellsApart(e *rules.Expr) bool {
 	return slices.ContainsFunc(e.Refs(), func(r rules.Ref) bool {
 		switch r.Root {
-		case "json", "graphql", "form", "form_all", "multipart", "jsonrpc", "mail", "query", "query_all", "path", "host", "header", "body_sha256", "account", "object":
+		case "json", "graphql", "form", "form_all", "multipart", "jsonrpc", "mail", "query", "query_all", "path", "host", "header",
+			"body_sha256", "account", "object":
 			return true
 		case "mutation":
 			return r.Name() != "claimed_at" && r.Name() != "generation"
