@@ -232,7 +232,7 @@ func (d *Dispatcher) Judge(s *Sending) {
 		s.Answer.Close()
 		s.Dispatch.Ended = ledger.Stamp(s.Answer.Evidence().Ended)
 	}
-	if s.Dispatch.Ended.BootID == "" {
+	if s.Dispatch.Ended.BootID == "" || s.unanswered != "" { // A stream was followed beyond its first connection.
 		s.Dispatch.Ended = ledger.Stamp(clock.Take(d.Clock))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"keep-proxy/ledger"
 )
@@ -194,12 +195,14 @@ func TestTheRestOfAStreamIsAskedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var asked atomic.Int32
+			var last atomic.Int64 // when it was asked
 			w := newWorld(t, func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPost {
 					eventStream(nil, func(w io.Writer) { _, _ = io.WriteString(w, "retry: 1\n\n") })(w, r)
 					return
 				}
 				n := asked.Add(1)
+				last.Store(time.Now().UnixMicro())
 				if want := map[bool]string{false: "e1", true: "e2"}[n > 1 && name == "it comes bit by bit"]; r.Header.Get("Last-Event-ID") != want || r.Header.Get("Content-Type") != "" {
 					t.Errorf("asked with %v, want event %s", r.Header, want)
 				}
@@ -215,8 +218,12 @@ func TestTheRestOfAStreamIsAskedFor(t *testing.T) {
 			if _, err := io.ReadAll(in); err != nil {
 				t.Error(err)
 			}
-			if m := w.mutation("A-1"); m.State != c.state || int(asked.Load()) != c.asked {
+			m := w.mutation("A-1")
+			if m.State != c.state || int(asked.Load()) != c.asked {
 				t.Errorf("it is %s, after %d questions", m.State, asked.Load())
+			}
+			if d := m.Current(); c.state != ledger.Applied && d.Ended.Wall.Before(time.UnixMicro(last.Load())) {
+				t.Errorf("the sending ended at %s, and the rest was asked for after that", d.Ended.Wall)
 			}
 			w.wantSends("/mcp", 1+c.asked)
 		})
