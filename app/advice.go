@@ -89,7 +89,7 @@ func notifyAdvice(c config.Config) rules.Findings {
 // ageAdvice warns of rules for which the asking ends before their absence can be believed.
 func ageAdvice(set *rules.Set, maxAge time.Duration) rules.Findings {
 	var found advice
-	for _, c := range set.Connectors() {
+	for _, c := range set.Compiled() {
 		for _, op := range c.Operations {
 			if believed := op.Settle + time.Duration(op.Confirmations-1)*op.Spacing; op.ProvesAbsence() && believed >= maxAge {
 				found.warn("max_age", "reconcile.max_age",

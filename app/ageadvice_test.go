@@ -32,7 +32,7 @@ func TestAShortMaxAgeIsWarnedOfByRule(t *testing.T) {
 				t.Fatal(err)
 			}
 			conf.Reconcile.MaxAge = c.age
-			set, findings, err := LoadRules(conf)
+			set, findings, err := LoadRules(conf, false)
 			if err != nil || set == nil {
 				t.Fatal(err, findings)
 			}

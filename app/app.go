@@ -139,7 +139,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 }
 
 func (a *App) open(ctx context.Context) error {
-	set, findings, err := LoadRules(a.config)
+	set, findings, err := LoadRules(a.config, true)
 	if err != nil {
 		return err
 	}

@@ -21,11 +21,15 @@ import (
 )
 
 // LoadRules reads the bundled connectors that the configuration selects and those
-// of its folders. The set is nil if a finding is an error; else all are warnings.
-func LoadRules(c config.Config) (*rules.Set, rules.Findings, error) {
+// of its folders. The set is nil if a finding is an error; else all are warnings. With late, bundled ones without
+// settings are compiled when their hosts are first seen, and not looked at before.
+func LoadRules(c config.Config, late bool) (*rules.Set, rules.Findings, error) {
 	files, missing, err := ConnectorFiles(c.Connectors)
 	if err != nil {
 		return nil, nil, err
+	}
+	for i := range files {
+		files[i].Late = late && files[i].Bundled != ""
 	}
 	settings := RuleSettings(c.Connectors)
 	if len(missing) > 0 {
@@ -44,7 +48,7 @@ func LoadRules(c config.Config) (*rules.Set, rules.Findings, error) {
 // reachFindings are of targets past the proxy that a connector declares. A mutation there would have no record.
 func reachFindings(set *rules.Set, targets []string) (found rules.Findings) {
 	for i, target := range targets {
-		for _, c := range set.Connectors() {
+		for _, c := range set.Heads() {
 			if set.Covers(c.Name, "https", target) || set.Covers(c.Name, "http", target) {
 				found = append(found, rules.Finding{
 					Severity: rules.SeverityError, Code: "reach", Key: fmt.Sprintf("isolate.reach[%d]", i), Value: target,

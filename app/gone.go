@@ -28,8 +28,8 @@ func GoneAdvice(set *rules.Set, recorded []string) (out rules.Findings) {
 func (a *App) changeAdvice(ctx context.Context, before, after *rules.Set) (rules.Findings, error) {
 	var out rules.Findings
 	var recorded []string
-	for _, c := range before.Connectors() {
-		now := after.Connector(c.Name)
+	for _, c := range before.Heads() {
+		now := after.Head(c.Name)
 		if now != nil && now.Hash != c.Hash && now.Version == c.Version {
 			out = append(out, rules.Finding{
 				Severity: rules.SeverityWarning, Code: "version", File: now.File, Key: "version", Value: fmt.Sprint(now.Version),

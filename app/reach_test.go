@@ -21,7 +21,7 @@ func TestNoTargetPastTheProxyIsAConnectorsHost(t *testing.T) {
 		"hooks.test:443 db.test:1 a.hooks.test:8443": "isolate.reach[0] hooks.test:443 webhook, isolate.reach[2] a.hooks.test:8443 webhook",
 	} {
 		c.Isolate.Reach = strings.Fields(targets)
-		set, findings, err := LoadRules(c)
+		set, findings, err := LoadRules(c, true)
 		if err != nil || (set == nil) != (want != "") {
 			t.Fatalf("%s: loads %t, %v, %v; want %q", targets, set != nil, findings, err, want)
 		}

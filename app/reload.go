@@ -142,7 +142,7 @@ func (a *App) readAgain() (out readable, err error) {
 		}
 	}
 	c := a.config.WithConnectors(next)
-	if out.set, out.findings, err = LoadRules(c); err != nil {
+	if out.set, out.findings, err = LoadRules(c, true); err != nil {
 		return out, err
 	}
 	if out.set == nil {
@@ -189,13 +189,13 @@ func changedSettings(before, after []config.ConnectorSettings) map[string]bool {
 // changedConnectors names those that came, went, or have another file, hosts or settings.
 func changedConnectors(before, after *rules.Set, settings map[string]bool) []string {
 	var names []string
-	for _, c := range after.Connectors() {
-		if old := before.Connector(c.Name); old == nil || old.Hash != c.Hash || !slices.Equal(old.Hosts, c.Hosts) || settings[c.Name] {
+	for _, c := range after.Heads() {
+		if old := before.Head(c.Name); old == nil || old.Hash != c.Hash || !slices.Equal(old.Hosts, c.Hosts) || settings[c.Name] {
 			names = append(names, c.Name)
 		}
 	}
-	for _, c := range before.Connectors() {
-		if after.Connector(c.Name) == nil {
+	for _, c := range before.Heads() {
+		if after.Head(c.Name) == nil {
 			names = append(names, c.Name+" (gone)")
 		}
 	}

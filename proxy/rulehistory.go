@@ -38,7 +38,7 @@ type AccountOf func(ctx context.Context, c *rules.Connector, req *rules.Request)
 // elsewhere tells which versions are in force beside the connector now: no host is of two connectors.
 func elsewhere(set *rules.Set, now *rules.Connector) func(ledger.ItemRule) bool {
 	return func(r ledger.ItemRule) bool {
-		c := set.Connector(r.Connector)
+		c := set.Head(r.Connector)
 		return c != nil && c.Name != now.Name && c.Hash == r.Hash && c.HostsInForce == r.Hosts
 	}
 }
@@ -81,7 +81,7 @@ func (p Past) key(ctx context.Context, scope ledger.Scope, req *rules.Request, n
 			return out, err
 		}
 	}
-	was, err := now.Under(op, r.Hosts, req, p.Rules.Connector(r.Connector) == nil)
+	was, err := now.Under(op, r.Hosts, req, p.Rules.Head(r.Connector) == nil)
 	if out.Unsure = was.Unsure; err == nil && was.Derived != nil {
 		out.Key, err = keyOf(scope, op, was.Derived, identityOf(was.Derived))
 	}
@@ -142,7 +142,7 @@ func underVersion(ctx context.Context, accounts AccountOf, c *rules.Connector, r
 // another caller may have sent the same, and the old rule can't know.
 func (p *Proxy) outdated(w *work) *refusal {
 	was := w.match.Connector
-	if now := p.config.Rules().Connector(was.Name); now != nil && now.Hash == was.Hash && now.HostsInForce == was.HostsInForce {
+	if now := p.config.Rules().Head(was.Name); now != nil && now.Hash == was.Hash && now.HostsInForce == was.HostsInForce {
 		return nil
 	}
 	f := refuse(problemDraining, "The rules of connector "+was.Name+" were changed while this request waited; nothing was sent. Send it again.")

@@ -41,7 +41,7 @@ func TestAccountsAreRememberedForTheirTimeAndInBounds(t *testing.T) {
 func TestAnAccountIsThatOfWhoAsksHow(t *testing.T) {
 	t.Parallel()
 	ask := func(change func(*rules.Connector, *rules.Ask)) [sha256.Size]byte {
-		c := &rules.Connector{Hash: "h"}
+		c := &rules.Connector{Head: rules.Head{Hash: "h"}}
 		a := &rules.Ask{Scheme: "https", Authority: "api.test", Target: "/me", Header: http.Header{"Authorization": {"ann"}, "X-Team": {"a", "b"}}}
 		change(c, a)
 		return askKey(c, a)

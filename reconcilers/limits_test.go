@@ -26,7 +26,7 @@ func TestRateOfAConnector(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, start := newLimits(5), time.Now()
 				for range tc.requests {
-					if err := l.wait(t.Context(), &rules.Connector{Name: "api", Rate: tc.rate}); err != nil {
+					if err := l.wait(t.Context(), &rules.Connector{Head: rules.Head{Name: "api"}, Rate: tc.rate}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -41,9 +41,9 @@ func TestRateOfAConnector(t *testing.T) {
 func TestRateFollowsTheRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, start := newLimits(5), time.Now()
-		slow := &rules.Connector{Name: "api", Rate: rules.Rate{Requests: 1, Per: time.Hour}}
-		fast := &rules.Connector{Name: "api", Rate: rules.Rate{Requests: 1000, Per: time.Second}}
-		other := &rules.Connector{Name: "other", Rate: slow.Rate}
+		slow := &rules.Connector{Head: rules.Head{Name: "api"}, Rate: rules.Rate{Requests: 1, Per: time.Hour}}
+		fast := &rules.Connector{Head: rules.Head{Name: "api"}, Rate: rules.Rate{Requests: 1000, Per: time.Second}}
+		other := &rules.Connector{Head: rules.Head{Name: "other"}, Rate: slow.Rate}
 		for _, c := range []*rules.Connector{slow, other, fast} {
 			if err := l.wait(t.Context(), c); err != nil {
 				t.Fatal(err)
@@ -73,7 +73,7 @@ func TestRateOfDispatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, start, c := newLimits(5), time.Now(), &rules.Connector{Name: "api", Rate: tc.rate}
+				l, start, c := newLimits(5), time.Now(), &rules.Connector{Head: rules.Head{Name: "api"}, Rate: tc.rate}
 				var all sync.WaitGroup
 				for range 6 {
 					all.Go(func() {
@@ -94,7 +94,7 @@ func TestRateOfDispatches(t *testing.T) {
 // However many dispatches wait, a probe has at most one of them before it.
 func TestAskingIsNotBehindAQueueOfDispatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c := newLimits(5), &rules.Connector{Name: "api", Rate: rules.Rate{Requests: 1, Per: time.Second}}
+		l, c := newLimits(5), &rules.Connector{Head: rules.Head{Name: "api"}, Rate: rules.Rate{Requests: 1, Per: time.Second}}
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		for range 100 {
@@ -115,7 +115,7 @@ func TestAskingIsNotBehindAQueueOfDispatches(t *testing.T) {
 
 func TestWaitForTheRateEndsWithTheTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c := newLimits(5), &rules.Connector{Name: "api", Rate: rules.Rate{Requests: 1, Per: time.Hour}}
+		l, c := newLimits(5), &rules.Connector{Head: rules.Head{Name: "api"}, Rate: rules.Rate{Requests: 1, Per: time.Hour}}
 		if err := l.wait(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}

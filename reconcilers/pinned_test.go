@@ -12,7 +12,7 @@ import (
 // load of it makes the one of before worthless.
 func TestAPinnedRuleIsThatOfTheLatestLoad(t *testing.T) {
 	t.Parallel()
-	loaded := &rules.Connector{Hash: "h"}
+	loaded := &rules.Connector{Head: rules.Head{Hash: "h"}}
 	p := &pinned{load: func(context.Context, string) (*rules.Connector, error) { return loaded, nil }}
 	set := func() *rules.Set {
 		t.Helper()
@@ -26,7 +26,7 @@ func TestAPinnedRuleIsThatOfTheLatestLoad(t *testing.T) {
 	if set() != before {
 		t.Error("it is made anew for each try")
 	}
-	loaded = &rules.Connector{Hash: "h"}
+	loaded = &rules.Connector{Head: rules.Head{Hash: "h"}}
 	if now := set(); now == before {
 		t.Error("after another load it is the set of before")
 	}

@@ -208,7 +208,7 @@ func (d *decoder) expectation(v value) expectation {
 // another mutation, and clocks agree.
 func (s *Set) RunCases() Findings {
 	var out Findings
-	for _, c := range s.connectors {
+	for _, c := range s.Connectors() {
 		for _, one := range c.cases {
 			for _, problem := range one.run(c.forCase(maps.Clone(one.parameters))) {
 				out = append(out, Finding{

@@ -8,22 +8,14 @@ import (
 	"time"
 )
 
-// Connector is one external API, as its file describes it with the user's
-// settings applied.
-type Connector struct {
+// Head is what a set knows of a connector before it is compiled.
+type Head struct {
 	Name string
 	// Was are the connector's earlier names.
-	Was   []string
-	Title string
-	// Accept are warnings that a person answered, by code, with why.
-	Accept map[string]string
-	// Evidence says where its facts are known from.
-	Evidence []Evidence
-	Version  int
+	Was     []string
+	Version int
 	// Hash is the hex SHA-256 of Content. Records are pinned to it.
 	Hash string
-	// Content is the file as loaded; it loads again to the same connector.
-	Content []byte
 	// File is the name the file was loaded under.
 	File string
 	// Hosts are the host patterns in force (settings replace the file's).
@@ -31,6 +23,25 @@ type Connector struct {
 	// HostsInForce are Hosts where settings replaced the file's, with a space between two, else
 	// OwnHosts. What the variables of a host are depends on them, and so do mutation keys.
 	HostsInForce string
+
+	hosts []*hostPattern
+	// fileHosts are the file's own, which its cases are written for.
+	fileHosts []*hostPattern
+	// at is where the file names the connector, hostsAt where its hosts.
+	at, hostsAt Where
+}
+
+// Connector is one external API, as its file describes it with the user's
+// settings applied.
+type Connector struct {
+	Head
+	Title string
+	// Accept are warnings that a person answered, by code, with why.
+	Accept map[string]string
+	// Evidence says where its facts are known from.
+	Evidence []Evidence
+	// Content is the file as loaded; it loads again to the same connector.
+	Content []byte
 	// HostGroup is part of every mutation key; the connector's name by default.
 	HostGroup string
 	// ReadsSafe says that GET, HEAD and OPTIONS which match no operation pass.
@@ -54,12 +65,8 @@ type Connector struct {
 	// outcome stands behind that of each operation.
 	outcome []*outcomeRule
 
-	// at is where the file names the connector.
-	at Where
-
-	hosts []*hostPattern
-	// fileHosts are the file's own, which its cases are written for.
-	fileHosts []*hostPattern
+	// broken says why a file can't be compiled. All that goes to its hosts is refused.
+	broken *Finding
 	// lacks names a variable of the host that a stored version reads and the hosts in force don't have.
 	lacks     string
 	readPaths []*pathPattern
@@ -94,25 +101,68 @@ func (c *Connector) Operation(name string) *Operation {
 // Set is every connector that is in force. It is immutable; a reload makes a new
 // one.
 type Set struct {
-	connectors []*Connector
-	byName     map[string]*Connector
+	owners []*owner
+	byName map[string]*owner
 	// exact holds the hosts without variables at the scheme's default port.
-	exact map[string]*Connector
+	exact map[string]*owner
 	// patterns holds the others.
 	patterns []hostOwner
 }
 
-// hostOwner is a host pattern and whose it is.
-type hostOwner struct {
-	pattern   *hostPattern
-	connector *Connector
+// owner is a connector of a set, which owns its hosts. A late one is compiled when it is first asked for.
+type owner struct {
+	Head
+	late      bool
+	connector func() *Connector
 }
 
-// Connectors are all connectors, by name.
-func (s *Set) Connectors() []*Connector { return s.connectors }
+// hostOwner is a host pattern and whose it is.
+type hostOwner struct {
+	pattern *hostPattern
+	owner   *owner
+}
+
+// Connectors are all connectors, by name. Those that are late are compiled.
+func (s *Set) Connectors() (all []*Connector) {
+	for _, p := range s.owners {
+		all = append(all, p.connector())
+	}
+	return all
+}
+
+// Compiled are the connectors that were compiled when the set was loaded, by name.
+func (s *Set) Compiled() (all []*Connector) {
+	for _, p := range s.owners {
+		if !p.late {
+			all = append(all, p.connector())
+		}
+	}
+	return all
+}
+
+// Heads are the heads of all connectors, by name.
+func (s *Set) Heads() (all []Head) {
+	for _, p := range s.owners {
+		all = append(all, p.Head)
+	}
+	return all
+}
+
+// Head looks a connector's head up by its name of now; nil if there is none.
+func (s *Set) Head(name string) *Head {
+	if p := s.byName[name]; p != nil {
+		return &p.Head
+	}
+	return nil
+}
 
 // Connector looks a connector up by name; nil if there is none.
-func (s *Set) Connector(name string) *Connector { return s.byName[name] }
+func (s *Set) Connector(name string) *Connector {
+	if p := s.byName[name]; p != nil {
+		return p.connector()
+	}
+	return nil
+}
 
 // ConnectorHost reports whether any connector declares the authority (host or host:port) under http or https. It tells
 // what must be known before there is a request, such as whether a tunnel may stay blind. An authority that can't be
@@ -123,7 +173,7 @@ func (s *Set) ConnectorHost(authority string) bool {
 		if refusal != nil {
 			return true
 		}
-		if c, _ := s.lookup(scheme, host, port); c != nil {
+		if p, _ := s.lookup(scheme, host, port); p != nil {
 			return true
 		}
 	}
@@ -133,8 +183,8 @@ func (s *Set) ConnectorHost(authority string) bool {
 // Ports are the TCP ports of all connectors' hosts, in order. A host without a port has those of http and https.
 func (s *Set) Ports() []uint16 {
 	ports := map[uint16]bool{}
-	for _, c := range s.connectors {
-		for _, h := range c.hosts {
+	for _, p := range s.owners {
+		for _, h := range p.hosts {
 			for _, scheme := range []string{"http", "https"} {
 				// Loading took the port for a number already.
 				n, _ := strconv.ParseUint(cmp.Or(h.port, defaultPort(scheme)), 10, 16)
@@ -151,30 +201,30 @@ func (s *Set) Covers(connector, scheme, authority string) bool {
 	if refusal != nil {
 		return false
 	}
-	c, _ := s.lookup(scheme, host, port)
-	return c != nil && c.Name == connector
+	p, _ := s.lookup(scheme, host, port)
+	return p != nil && p.Name == connector
 }
 
-// Heir is the connector that has or had this name; nil for none.
-func (s *Set) Heir(name string) *Connector {
-	for _, c := range s.connectors {
-		if c.was(name) {
-			return c
+// Heir is the head of the connector that has or had this name; nil for none.
+func (s *Set) Heir(name string) *Head {
+	for _, p := range s.owners {
+		if p.was(name) {
+			return &p.Head
 		}
 	}
 	return nil
 }
 
 // lookup finds the connector of a normalised host and its host variables.
-func (s *Set) lookup(scheme, host, port string) (*Connector, map[string]string) {
+func (s *Set) lookup(scheme, host, port string) (*owner, map[string]string) {
 	if port == "" {
-		if c := s.exact[host]; c != nil {
-			return c, nil
+		if p := s.exact[host]; p != nil {
+			return p, nil
 		}
 	}
 	for _, o := range s.patterns {
 		if vars, ok := o.pattern.match(scheme, host, port); ok {
-			return o.connector, vars
+			return o.owner, vars
 		}
 	}
 	return nil, nil

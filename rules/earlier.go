@@ -17,7 +17,7 @@ type Earlier struct {
 }
 
 // was reports whether c is, or says that it was, the connector of this name.
-func (c *Connector) was(name string) bool { return c.Name == name || slices.Contains(c.Was, name) }
+func (h *Head) was(name string) bool { return h.Name == name || slices.Contains(h.Was, name) }
 
 // Concerns reports whether the request may be one of c, a stored version with its hosts of then. now is the connector
 // that the request is of. The error is of hosts that can't be read.

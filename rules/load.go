@@ -26,7 +26,7 @@ func Load(files []File, settings []Settings, d Defaults) (*Set, Findings) {
 	for _, bundled := range []bool{false, true} { // What a file extends is known when the bundled ones are read.
 		for _, f := range files {
 			if _, extended := l.extended[f.Bundled]; (f.Bundled != "") == bundled && !f.Base && !extended {
-				l.file(f)
+				l.owner(f)
 			}
 		}
 	}
@@ -36,7 +36,7 @@ func Load(files []File, settings []Settings, d Defaults) (*Set, Findings) {
 	if l.findings.Failed() {
 		return nil, l.findings
 	}
-	return newSet(l.connectors), l.findings
+	return newSet(l.owners), l.findings
 }
 
 // LoadPinned loads one stored version of a connector again, by the content that a record is pinned to. Settings for
@@ -47,14 +47,16 @@ func LoadPinned(content []byte, settings []Settings, d Defaults) (*Connector, Fi
 	l.pinned = true
 	l.file(File{Name: "pinned", Data: content})
 	sortFindings(l.findings)
-	if l.findings.Failed() || len(l.connectors) != 1 {
-		return nil, l.findings
-	}
-	return l.connectors[0], l.findings
+	return l.only(), l.findings
 }
 
 // SetOf is a set of one connector that was loaded.
-func SetOf(c *Connector) *Set { return newSet([]*Connector{c}) }
+func SetOf(c *Connector) *Set { return newSet([]*owner{early(c)}) }
+
+// early is the owner of a connector that is compiled.
+func early(c *Connector) *owner {
+	return &owner{Head: c.Head, connector: func() *Connector { return c }}
+}
 
 // loading is the state of one load.
 type loading struct {
@@ -65,15 +67,13 @@ type loading struct {
 	bundled  map[string]File
 	extended map[string]string
 	// set are the values of parameters that hold whatever the settings say; nil for those of the settings.
-	set        map[string]Given
-	findings   Findings
-	connectors []*Connector
-	// at is where each connector's hosts stand.
-	at map[*Connector]Where
+	set      map[string]Given
+	findings Findings
+	owners   []*owner
 }
 
 func newLoading(settings []Settings, d Defaults) *loading {
-	return &loading{defaults: d, settings: settings, bundled: map[string]File{}, extended: map[string]string{}, at: map[*Connector]Where{}}
+	return &loading{defaults: d, settings: settings, bundled: map[string]File{}, extended: map[string]string{}}
 }
 
 // file reads one file.
@@ -110,14 +110,25 @@ func (l *loading) file(f File) {
 	sum := sha256.Sum256(c.Content)
 	c.Hash, c.File = hex.EncodeToString(sum[:]), f.Name
 	c.with = func(set map[string]Given) (*Connector, Findings) {
-		other := newLoading(l.settings, l.defaults)
-		other.bundled, other.set = l.bundled, set
-		if other.file(f); len(other.findings) > 0 {
-			return nil, other.findings
-		}
-		return other.connectors[0], nil
+		return l.again(f, set)
 	}
-	l.connectors = append(l.connectors, c)
+	l.owners = append(l.owners, early(c))
+}
+
+// again loads a file by itself.
+func (l *loading) again(f File, set map[string]Given) (*Connector, Findings) {
+	other := newLoading(l.settings, l.defaults)
+	other.bundled, other.set = l.bundled, set
+	other.file(f)
+	return other.only(), other.findings
+}
+
+// only is the one connector that was loaded; nil where a file has errors.
+func (l *loading) only() *Connector {
+	if l.findings.Failed() || len(l.owners) != 1 {
+		return nil
+	}
+	return l.owners[0].connector()
 }
 
 // settingsFor are the user's settings of a connector; nil if there are none.
@@ -140,8 +151,8 @@ func (l *loading) setting(key, problem, fix string) {
 // unusedSettings reports settings that apply to nothing.
 func (l *loading) unusedSettings() {
 	var names []string
-	for _, c := range l.connectors {
-		names = append(names, c.Name)
+	for _, p := range l.owners {
+		names = append(names, p.Name)
 	}
 	seen := map[string]bool{}
 	for _, s := range l.settings {
@@ -166,8 +177,8 @@ func meant(name, what string, names []string) string {
 
 // collisions reports connectors that claim the same name or host.
 func (l *loading) collisions() {
-	for i, c := range l.connectors {
-		for _, other := range l.connectors[:i] {
+	for i, c := range l.owners {
+		for _, other := range l.owners[:i] {
 			if c.Name == other.Name {
 				l.collision(c, "repeated-connector", "the connector "+c.Name+" is already in "+other.File,
 					"keep one of the two files; to use your copy of a bundled one, leave that one out of connectors.bundled, or let yours say extends: "+c.Name)
@@ -192,24 +203,23 @@ func (l *loading) collisions() {
 }
 
 // collision records a problem between two files.
-func (l *loading) collision(c *Connector, code, problem, fix string) {
-	at := l.at[c]
+func (l *loading) collision(p *owner, code, problem, fix string) {
 	l.findings = append(l.findings, Finding{
-		Severity: SeverityError, Code: code, File: c.File, Line: at.Line, Column: at.Column, Key: "hosts", Problem: problem, Fix: fix,
+		Severity: SeverityError, Code: code, File: p.File, Line: p.hostsAt.Line, Column: p.hostsAt.Column, Key: "hosts", Problem: problem, Fix: fix,
 	})
 }
 
 // newSet indexes the connectors.
-func newSet(connectors []*Connector) *Set {
-	s := &Set{connectors: slices.Clone(connectors), byName: map[string]*Connector{}, exact: map[string]*Connector{}}
-	slices.SortFunc(s.connectors, func(a, b *Connector) int { return strings.Compare(a.Name, b.Name) })
-	for _, c := range s.connectors {
-		s.byName[c.Name] = c
-		for _, h := range c.hosts {
+func newSet(owners []*owner) *Set {
+	s := &Set{owners: slices.Clone(owners), byName: map[string]*owner{}, exact: map[string]*owner{}}
+	slices.SortFunc(s.owners, func(a, b *owner) int { return strings.Compare(a.Name, b.Name) })
+	for _, p := range s.owners {
+		s.byName[p.Name] = p
+		for _, h := range p.hosts {
 			if host, ok := h.exact(); ok && h.port == "" {
-				s.exact[host] = c
+				s.exact[host] = p
 			} else {
-				s.patterns = append(s.patterns, hostOwner{h, c})
+				s.patterns = append(s.patterns, hostOwner{h, p})
 			}
 		}
 	}
@@ -223,6 +233,8 @@ type File struct {
 	// Bundled is the name by which others may extend it; empty for a user's file. With Base it is only for that.
 	Bundled string
 	Base    bool
+	// Late files without settings are compiled when their connector is first asked for.
+	Late bool
 }
 
 // Settings are what a user says about one connector in config.yaml. Credentials

@@ -26,16 +26,7 @@ func (d *decoder) connector(v value, l *loading) *Connector {
 		return nil
 	}
 	d.version(m)
-	c := &Connector{Rate: d.rate(m.At("rate")), TrustRefused: !m.Has("trust_refused") || d.boolean(m.At("trust_refused"))}
-	c.Name, c.at = d.name(m, "connector", connectorName), m.At("connector").Place()
-	for _, item := range d.OneOrMore(m.At("was")) {
-		if name := d.shaped(item, connectorName); name == c.Name {
-			d.Fail("was", item, "this is its name now", "write the names that it had before, or leave was out")
-		} else if name != "" {
-			c.Was = append(c.Was, name)
-		}
-	}
-	c.Version = d.number(d.need(m, "version"), 1, 1<<30)
+	c := &Connector{Head: d.head(m, l), Rate: d.rate(m.At("rate")), TrustRefused: !m.Has("trust_refused") || d.boolean(m.At("trust_refused"))}
 	c.Title, c.HostGroup = c.Name, c.Name
 	c.Accept = d.accepted(m.At("accept"))
 	c.Evidence = d.evidence(m.At("evidence"))
@@ -49,7 +40,6 @@ func (d *decoder) connector(v value, l *loading) *Connector {
 		c.credentialField = s.CredentialHeader
 	}
 	d.parameters(m.At("parameters"), c, l)
-	d.hosts(m, c, l)
 	d.reads(m.At("reads"), c)
 	d.accountOf(m.At("account"), c)
 	d.sharedOutcomes(m.At("outcome"), c)
@@ -57,6 +47,21 @@ func (d *decoder) connector(v value, l *loading) *Connector {
 	d.unusedOverrides(c, l)
 	c.cases = d.cases(m.At("cases"))
 	return c
+}
+
+// head reads what a set knows before a connector is compiled.
+func (d *decoder) head(m fields, l *loading) (h Head) {
+	h.Name, h.at = d.name(m, "connector", connectorName), m.At("connector").Place()
+	for _, item := range d.OneOrMore(m.At("was")) {
+		if name := d.shaped(item, connectorName); name == h.Name {
+			d.Fail("was", item, "this is its name now", "write the names that it had before, or leave was out")
+		} else if name != "" {
+			h.Was = append(h.Was, name)
+		}
+	}
+	h.Version = d.number(d.need(m, "version"), 1, 1<<30)
+	d.hosts(m, &h, l)
+	return h
 }
 
 // version checks the format's own version first, so that a file of a later format
@@ -95,12 +100,12 @@ func (d *decoder) shaped(v value, shape *regexp.Regexp) string {
 }
 
 // hosts reads the file's hosts and puts the user's in their place.
-func (d *decoder) hosts(m fields, c *Connector, l *loading) {
+func (d *decoder) hosts(m fields, h *Head, l *loading) {
 	v := d.need(m, "hosts")
 	if !v.Given() {
 		return
 	}
-	l.at[c] = v.Place()
+	h.hostsAt = v.Place()
 	for _, item := range d.OneOrMore(v) {
 		if s, ok := d.text(item); ok {
 			p, err := parseHostPattern(s)
@@ -108,15 +113,15 @@ func (d *decoder) hosts(m fields, c *Connector, l *loading) {
 				d.Fail("host", item, quoted(s)+" is no host: "+err.Error(), "write a name, or name:port")
 				continue
 			}
-			c.fileHosts = append(c.fileHosts, p)
+			h.fileHosts = append(h.fileHosts, p)
 		}
 	}
-	c.hosts, c.HostsInForce = c.fileHosts, OwnHosts
-	if s := l.settingsFor(c.Name); s != nil && len(s.Hosts) > 0 {
-		c.hosts = l.userHosts(s)
-		c.HostsInForce = strings.Join(sources(c.hosts), " ")
+	h.hosts, h.HostsInForce = h.fileHosts, OwnHosts
+	if s := l.settingsFor(h.Name); s != nil && len(s.Hosts) > 0 {
+		h.hosts = l.userHosts(s)
+		h.HostsInForce = strings.Join(sources(h.hosts), " ")
 	}
-	c.Hosts = sources(c.hosts)
+	h.Hosts = sources(h.hosts)
 }
 
 // sources are patterns as they are written.

@@ -26,11 +26,12 @@ func (s *Set) match(req *Request, explain bool) (Match, []Candidate) {
 	if req.Method == http.MethodTrace || req.Method == http.MethodConnect {
 		return Match{Refusal: refuse(ProblemDenied, req.Method+" is always denied")}, nil
 	}
-	c, vars := s.lookup(req.Scheme, req.Host, req.Port)
-	if c == nil {
+	p, vars := s.lookup(req.Scheme, req.Host, req.Port)
+	if p == nil {
 		m := Match{Unmatched: true}
 		return m.checked(req), nil
 	}
+	c := p.connector()
 	m := Match{Connector: c, Host: vars}
 	if req.asIs {
 		m.Refusal = refuse(ProblemAmbiguous, "the rules were changed while the request was read; send it again")
@@ -117,6 +118,10 @@ func (op *Operation) goesBefore(other *Operation) bool { return slices.Contains(
 
 // unmatched is what happens to a request that no operation declares.
 func (c *Connector) unmatched(m *Match, req *Request) {
+	if c.broken != nil {
+		m.Refusal = refuse(ProblemDenied, "the connector "+c.Name+" can't be used: "+c.broken.Problem+"; "+c.broken.Fix)
+		return
+	}
 	if isSafe(req.Method) && (c.ReadsSafe || slices.ContainsFunc(c.readPaths, func(p *pathPattern) bool { return p.fits(&req.path) })) {
 		if op := c.resembling(req, m.Host, nil); op != nil {
 			m.Refusal = refuseResembling(req, op)

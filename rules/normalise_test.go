@@ -145,7 +145,7 @@ func TestRebuildGivesTheSameRequest(t *testing.T) {
 func TestARequestWithOtherHeaderFieldsIsTheOneRebuiltWithThem(t *testing.T) {
 	t.Parallel()
 	req := request(t, "POST https://api.test/a%2Fb/c?x=1", `{"a":1}`, "Content-Type: application/json", "X-Account: 7")
-	req = req.WithAccount(&Connector{Hash: "h"}, "seven")
+	req = req.WithAccount(&Connector{Head: Head{Hash: "h"}}, "seven")
 	before := req.read()
 	for name, change := range map[string]func(http.Header){
 		"none":                  func(http.Header) {},

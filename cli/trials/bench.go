@@ -215,7 +215,7 @@ func (b *bench) configuration() (config.Config, error) {
 
 // load finds the connector and its samples.
 func (b *bench) load(c config.Config) error {
-	set, findings, err := app.LoadRules(c)
+	set, findings, err := app.LoadRules(c, false)
 	if err != nil {
 		return err
 	}

@@ -154,7 +154,7 @@ func readable(e *config.Error) config.Config {
 // be read is a finding among the others.
 func loadFiles(c config.Config, names []string) (*rules.Set, rules.Findings, error) {
 	if len(names) == 0 {
-		return app.LoadRules(c)
+		return app.LoadRules(c, false)
 	}
 	files, _, err := app.ConnectorFiles(config.Connectors{}) // Those that the named ones may extend.
 	if err != nil {
@@ -276,7 +276,7 @@ func viewOperation(op *rules.Operation) operationView {
 
 // loadedRules are the connectors in force.
 func loadedRules(c config.Config) (*rules.Set, error) {
-	set, findings, err := app.LoadRules(c)
+	set, findings, err := app.LoadRules(c, true)
 	if err != nil {
 		return nil, err
 	}
@@ -319,7 +319,7 @@ func newConnectorsShow() *cobra.Command {
 				return viewConnector(c), nil
 			}
 			var names []string
-			for _, c := range set.Connectors() {
+			for _, c := range set.Heads() {
 				names = append(names, c.Name)
 			}
 			slices.Sort(names)

@@ -43,7 +43,7 @@ func Accounts(set *rules.Set, always func(connector string) bool) rules.Findings
 // each looks at each connector.
 func each(set *rules.Set, look func(*linter)) rules.Findings {
 	var out rules.Findings
-	for _, c := range set.Connectors() {
+	for _, c := range set.Compiled() {
 		l := &linter{connector: c}
 		look(l)
 		out = append(out, slices.DeleteFunc(l.findings, l.accepted)...)
