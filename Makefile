@@ -103,7 +103,7 @@ mutants: ## Change the code of PKG (./ledger) line by line, and see which tests 
 	go run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0 unleash $(PKG)
 
 # SLICE is how long each side of a comparison takes its turn, ROWS one part of the table (sixteen, one, http2, isolated,
-# dbos, ledger, memory, large). RECORDS=1000000 adds the rows of a large ledger.
+# dbos, ledger, rules, memory, large). RECORDS=1000000 adds the rows of a large ledger.
 SLICE ?= 1250ms
 RECORDS ?= 0
 BARS = cd integration && go test -run '^TestBars$$$(if $(ROWS),/$(ROWS))' -count 1 -timeout 2h -slice $(SLICE) -records $(RECORDS)

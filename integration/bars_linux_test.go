@@ -34,6 +34,7 @@ func TestBars(t *testing.T) {
 	t.Run("isolated", s.isolated)
 	t.Run("dbos", s.dbos)
 	t.Run("ledger", s.ledgerCommands)
+	t.Run("rules", s.rules)
 	t.Run("memory", s.memory)
 	t.Run("large", s.large)
 	if *intoPage && !t.Failed() {
@@ -192,10 +193,10 @@ func family(pid int) []int {
 	return all
 }
 
-// ledgerMetrics runs a benchmark of the ledger's store so many times, and returns its metrics by their units.
-func ledgerMetrics(t *testing.T, name, times string, environment ...string) map[string]float64 {
+// metricsOf runs benchmarks of a package so many times, and returns their metrics by their units.
+func metricsOf(t *testing.T, pkg, name, times string, environment ...string) map[string]float64 {
 	t.Helper()
-	cmd := exec.Command("go", "test", "keep-proxy/ledger/badgerstore", "-run", "^$", "-bench", name, "-benchtime", times, "-timeout", "60m")
+	cmd := exec.Command("go", "test", "keep-proxy/"+pkg, "-run", "^$", "-bench", name, "-benchtime", times, "-timeout", "60m")
 	cmd.Env = append(os.Environ(), environment...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -214,13 +215,29 @@ func ledgerMetrics(t *testing.T, name, times string, environment ...string) map[
 
 func (s *sheet) ledgerCommands(t *testing.T) {
 	const row = "ledger commands of 64 writers against one sync each, 5 ms a sync: rate"
-	m := ledgerMetrics(t, "^BenchmarkMerging$/^slow$", "1x")
+	m := metricsOf(t, "ledger/badgerstore", "^BenchmarkMerging$/^slow$", "1x")
 	if m["ratio"] == 0 {
 		s.without(row, "strace isn't on this machine, or may not attach")
 		return
 	}
 	s.row(row, []float64{m["least-ratio"], m["ratio"], m["most-ratio"]},
 		": "+figure(m["merged-commands/s"])+" against "+figure(m["single-commands/s"])+" a second")
+}
+
+func (s *sheet) rules(t *testing.T) {
+	got := map[string][]float64{}
+	for range *turns {
+		for unit, value := range metricsOf(t, "rules", "Body$|^Benchmark(Mail|Load)$", "1s") {
+			got[unit] = append(got[unit], value)
+		}
+		got["connectors-ratio"] = append(got["connectors-ratio"], metricsOf(t, "rules", "^BenchmarkConnectors$", "100x")["connectors-ratio"])
+	}
+	s.row("match and key of a JSON body of 2 KiB", got["json-µs"], "")
+	s.row("match and key of a mutation of GraphQL", got["graphql-µs"], "")
+	s.row("match and key of a mail of 20 KiB, with an attachment", got["mail-attachment-µs"], "")
+	s.row("match and key of a mail of 20 KiB, all quoted-printable", got["mail-text-µs"], "")
+	s.row("match and key with 60 connectors against 4", got["connectors-ratio"], "")
+	s.row("load all bundled connectors", got["load-ms"], "")
 }
 
 // minute is as many slices as make one where a slice is as long as make bench has it.
@@ -268,6 +285,6 @@ func (s *sheet) large(t *testing.T) {
 		took = append(took, time.Since(begun).Seconds())
 	}
 	s.row("start with 1 M records", took, ": "+strconv.FormatInt(l.unique.Load(), 10)+" records")
-	m := ledgerMetrics(t, "^BenchmarkLarge$/^claim", "4000x", "KEEP_BENCH_RECORDS="+strconv.Itoa(*records))
+	m := metricsOf(t, "ledger/badgerstore", "^BenchmarkLarge$/^claim", "4000x", "KEEP_BENCH_RECORDS="+strconv.Itoa(*records))
 	s.row("claim in a ledger of 1 M records against an empty one: p50", []float64{m["p50-ratio"]}, "")
 }

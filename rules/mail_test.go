@@ -264,38 +264,3 @@ func FuzzMail(f *testing.F) {
 		}
 	})
 }
-
-// BenchmarkMail is everything that rules do before a mail of 20 KiB can be claimed.
-func BenchmarkMail(b *testing.B) {
-	set := load(b, byMail)
-	mail := strings.Replace(wholeMail, "caf=E9", strings.Repeat("A line of a mail, as people write them, with some words.\r\n", (20<<10-len(wholeMail))/57), 1)
-	body := []byte(`{"raw":"` + base64.URLEncoding.EncodeToString([]byte(mail)) + `"}`)
-	benchDecide(b, set, "/send", body)
-}
-
-// BenchmarkJSONBody is the same for JSON of 2 KiB.
-func BenchmarkJSONBody(b *testing.B) {
-	set := load(b, connectorHead+simpleMutation)
-	body := []byte(`{"name":"n","amount":1500,"lines":[{"sku":"A-1","price":199.5},{"sku":"B-7","price":1101}],"note":"`)
-	body = append(append(body, strings.Repeat("n", 2<<10-len(body)-2)...), `"}`...)
-	benchDecide(b, set, "/things/x", body)
-}
-
-func benchDecide(b *testing.B, set *Set, target string, body []byte) {
-	b.Helper()
-	raw := Raw{
-		Method: "POST", Scheme: "https", Authority: "api.test", Target: target,
-		Header: map[string][]string{"Content-Type": {"application/json"}}, Body: body, HasBody: true,
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		req, _ := Normalise(raw)
-		m := set.Match(req)
-		if m.Operation == nil {
-			b.Fatal(m.Refusal)
-		}
-		if _, refusal := m.Operation.Derive(req, m); refusal != nil {
-			b.Fatal(refusal)
-		}
-	}
-}

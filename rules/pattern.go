@@ -280,6 +280,8 @@ func (s segmentPattern) covers(t segmentPattern) bool {
 type hostPattern struct {
 	source string
 	labels []segmentPattern
+	// tail is what every host of the pattern ends with.
+	tail string
 	// port is empty for the scheme's default port.
 	port string
 }
@@ -313,6 +315,7 @@ func parseHostPattern(source string) (*hostPattern, error) {
 		}
 		p.port = normal
 	}
+	p.tail = host[strings.LastIndexByte(host, '}')+1:]
 	return p, p.addLabels(host)
 }
 
@@ -381,6 +384,9 @@ func (p *hostPattern) match(scheme, host, port string) (map[string]string, bool)
 	}
 	if literal, ok := p.exact(); ok {
 		return nil, literal == host
+	}
+	if !strings.HasSuffix(host, p.tail) {
+		return nil, false
 	}
 	labels := strings.Split(host, ".")
 	if len(labels) != len(p.labels) {
