@@ -26,6 +26,9 @@ func TestFilesAreTheFolder(t *testing.T) {
 		if string(f.Data) != string(want) {
 			t.Errorf("%s is embedded with other content", f.Name)
 		}
+		if !strings.HasPrefix(string(want), "# yaml-language-server: $schema=connector.schema.json\n") {
+			t.Errorf("%s.yaml doesn't name its schema for editors", f.Name)
+		}
 		if !strings.Contains(string(want), "\nconnector: "+f.Name+"\n") {
 			t.Errorf("%s.yaml holds a connector of another name", f.Name)
 		}
