@@ -90,3 +90,28 @@ func TestWhenGitHubWantsToBeAskedAgain(t *testing.T) {
 		}
 	}
 }
+
+// www.googleapis.com has more APIs than are bundled. Theirs is what the configuration says of hosts without rules.
+func TestDriveIsNobodysBesideCalendar(t *testing.T) {
+	t.Parallel()
+	set, findings := rules.Load(bundled(t), nil, rules.Defaults{})
+	if set == nil {
+		t.Fatalf("findings:\n%v", findings)
+	}
+	for target, owner := range map[string]string{
+		"/drive/v3/files": "", "/upload/drive/v3/files?uploadType=media": "", "/batch/drive/v3": "",
+		"/calendar/v3/calendars": "google-calendar", "/batch/calendar/v3": "google-calendar",
+	} {
+		req, refusal := set.Normalise(rules.Raw{Method: "POST", Scheme: "https", Authority: "www.googleapis.com", Target: target, Header: http.Header{}})
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		m := set.Match(req)
+		if m.Connector != set.Connector(owner) || m.Unmatched != (owner == "") || m.Unmatched != (m.Refusal == nil) {
+			t.Errorf("%s: %+v", target, m)
+		}
+	}
+	if !set.ConnectorHost("www.googleapis.com:443") {
+		t.Error("what goes there would not be looked into")
+	}
+}

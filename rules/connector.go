@@ -23,8 +23,12 @@ type Head struct {
 	// HostsInForce are Hosts where settings replaced the file's, with a space between two, else
 	// OwnHosts. What the variables of a host are depends on them, and so do mutation keys.
 	HostsInForce string
+	// Paths are the patterns of the hosts' paths that are the connector's; empty for all.
+	Paths []string
 
 	hosts []*hostPattern
+	// paths are Paths, folded.
+	paths []*pathPattern
 	// fileHosts are the file's own, which its cases are written for.
 	fileHosts []*hostPattern
 	// at is where the file names the connector, hostsAt where its hosts.
@@ -104,7 +108,7 @@ type Set struct {
 	owners []*owner
 	byName map[string]*owner
 	// exact holds the hosts without variables at the scheme's default port.
-	exact map[string]*owner
+	exact map[string][]*owner
 	// patterns holds the others.
 	patterns []hostOwner
 }
@@ -173,7 +177,7 @@ func (s *Set) ConnectorHost(authority string) bool {
 		if refusal != nil {
 			return true
 		}
-		if p, _ := s.lookup(scheme, host, port); p != nil {
+		if p, _ := s.lookup(scheme, host, port, nil); p != nil {
 			return true
 		}
 	}
@@ -195,14 +199,17 @@ func (s *Set) Ports() []uint16 {
 	return slices.Sorted(maps.Keys(ports))
 }
 
-// Covers reports whether a connector declares the host, under the scheme.
+// Covers reports whether a connector declares the host, or paths of it, under the scheme.
 func (s *Set) Covers(connector, scheme, authority string) bool {
 	host, port, refusal := normalAuthority(authority, scheme)
 	if refusal != nil {
 		return false
 	}
-	p, _ := s.lookup(scheme, host, port)
-	return p != nil && p.Name == connector
+	p := s.byName[connector]
+	return p != nil && slices.ContainsFunc(p.hosts, func(h *hostPattern) bool {
+		_, fits := h.match(scheme, host, port)
+		return fits
+	})
 }
 
 // Heir is the head of the connector that has or had this name; nil for none.
@@ -215,15 +222,18 @@ func (s *Set) Heir(name string) *Head {
 	return nil
 }
 
-// lookup finds the connector of a normalised host and its host variables.
-func (s *Set) lookup(scheme, host, port string) (*owner, map[string]string) {
+// lookup finds the connector of a path of a normalised host, and its host variables. Without a path any of the host's
+// connectors is found.
+func (s *Set) lookup(scheme, host, port string, at *path) (*owner, map[string]string) {
 	if port == "" {
-		if p := s.exact[host]; p != nil {
-			return p, nil
+		for _, p := range s.exact[host] {
+			if p.owns(at) {
+				return p, nil
+			}
 		}
 	}
 	for _, o := range s.patterns {
-		if vars, ok := o.pattern.match(scheme, host, port); ok {
+		if vars, ok := o.pattern.match(scheme, host, port); ok && o.owner.owns(at) {
 			return o.owner, vars
 		}
 	}

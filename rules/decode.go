@@ -196,7 +196,7 @@ var (
 	levelConnector = level{
 		Name: "the connector",
 		Known: []string{
-			"apiVersion", "connector", "extends", "was", "version", "title", "hosts", "host_group", "reads", "account",
+			"apiVersion", "connector", "extends", "was", "version", "title", "hosts", "paths", "host_group", "reads", "account",
 			"parameters", "block_scope", "trust_refused", "rate", "outcome", "operations", "cases", "accept", "evidence",
 		},
 		Later: []string{"aws"},

@@ -26,7 +26,7 @@ func (c *Connector) Concerns(now *Connector, req *Request, hosts string) (bool, 
 	if err != nil {
 		return false, err
 	}
-	_, covers := matchHost(patterns, req)
+	_, covers := c.covers(patterns, req)
 	return covers || now.was(c.Name), nil
 }
 
@@ -40,7 +40,7 @@ func (op *Operation) Under(then *Operation, hosts string, req *Request, gone boo
 	}
 	heir, said := op.Connector.was(then.Connector.Name), slices.Contains(op.Was, then.Name)
 	named := said || op.Name == then.Name
-	vars, covers := matchHost(patterns, req)
+	vars, covers := then.Connector.covers(patterns, req)
 	m := Match{Connector: then.Connector, Host: maps.Clone(vars)}
 	if covers {
 		if f := then.fit(req, vars, false); heir && named && f.ok && !f.needsBody && f.problem == nil {

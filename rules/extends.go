@@ -38,7 +38,7 @@ func (l *loading) extend(d *decoder, root value, f, base File) (File, bool) {
 // of the same name. Bundled cases are left out where what all cases depend on is the file's own.
 func merge(ours, theirs *yaml.Node, whole bool) {
 	own := func(name string) bool { return memberOf(ours, name) != nil }
-	rebased := whole && slices.ContainsFunc([]string{"hosts", "reads", "account", "parameters"}, own)
+	rebased := whole && slices.ContainsFunc([]string{"hosts", "paths", "reads", "account", "parameters"}, own)
 	each(theirs, func(name string, nodes []*yaml.Node) {
 		switch {
 		case rebased && name == "cases":

@@ -191,10 +191,10 @@ func (l *loading) collisions() {
 			}
 			for _, h := range c.hosts {
 				for _, g := range other.hosts {
-					if h.overlaps(g) {
+					if h.overlaps(g) && c.sharesPath(&other.Head) {
 						l.collision(c, "host-overlap", fmt.Sprintf("the host %s is also one of %s (%s)", h.source, other.Name, g.source),
-							"a host belongs to one connector: let your file say extends: with the name of the bundled one, "+
-								"move the operations into one file, or change settings.hosts")
+							"a path of a host belongs to one connector: let your file say extends: with the name of the bundled one, "+
+								"say paths: in both, move the operations into one file, or change settings.hosts")
 					}
 				}
 			}
@@ -211,13 +211,13 @@ func (l *loading) collision(p *owner, code, problem, fix string) {
 
 // newSet indexes the connectors.
 func newSet(owners []*owner) *Set {
-	s := &Set{owners: slices.Clone(owners), byName: map[string]*owner{}, exact: map[string]*owner{}}
+	s := &Set{owners: slices.Clone(owners), byName: map[string]*owner{}, exact: map[string][]*owner{}}
 	slices.SortFunc(s.owners, func(a, b *owner) int { return strings.Compare(a.Name, b.Name) })
 	for _, p := range s.owners {
 		s.byName[p.Name] = p
 		for _, h := range p.hosts {
 			if host, ok := h.exact(); ok && h.port == "" {
-				s.exact[host] = p
+				s.exact[host] = append(s.exact[host], p)
 			} else {
 				s.patterns = append(s.patterns, hostOwner{h, p})
 			}

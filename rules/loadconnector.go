@@ -61,6 +61,7 @@ func (d *decoder) head(m fields, l *loading) (h Head) {
 	}
 	h.Version = d.number(d.need(m, "version"), 1, 1<<30)
 	d.hosts(m, &h, l)
+	d.paths(m.At("paths"), &h)
 	return h
 }
 

@@ -168,6 +168,9 @@ func (d *decoder) match(v value, op *Operation) *matcher {
 		if out.path = d.pathPattern(m.At("path")); out.path == nil {
 			return nil // Without its path it would seem to fit everything.
 		}
+		if !op.Connector.mayOwn(out.path) {
+			d.Fail("path", m.At("path"), quoted(out.path.source)+" is none of the connector's paths", "add it to paths:")
+		}
 	}
 	d.graphQL(m, op, out)
 	d.jsonRPC(m, out)

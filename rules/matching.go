@@ -26,7 +26,11 @@ func (s *Set) match(req *Request, explain bool) (Match, []Candidate) {
 	if req.Method == http.MethodTrace || req.Method == http.MethodConnect {
 		return Match{Refusal: refuse(ProblemDenied, req.Method+" is always denied")}, nil
 	}
-	p, vars := s.lookup(req.Scheme, req.Host, req.Port)
+	at := &req.path
+	if req.asIs {
+		at = nil // Nobody took the path apart.
+	}
+	p, vars := s.lookup(req.Scheme, req.Host, req.Port, at)
 	if p == nil {
 		m := Match{Unmatched: true}
 		return m.checked(req), nil
@@ -42,11 +46,11 @@ func (s *Set) match(req *Request, explain bool) (Match, []Candidate) {
 }
 
 // Match matches a request with this connector alone, for records that are pinned to an older version. The match is
-// Unmatched when the host is not one of the connector's.
+// Unmatched when the host is not one of the connector's, or the path isn't.
 func (c *Connector) Match(req *Request) Match { return c.matchAt(c.hosts, req) }
 
 func (c *Connector) matchAt(hosts []*hostPattern, req *Request) Match {
-	vars, fits := matchHost(hosts, req)
+	vars, fits := c.covers(hosts, req)
 	if !fits {
 		return Match{Unmatched: true}
 	}
@@ -320,7 +324,7 @@ func (op *Operation) pathVars(req *Request, host map[string]string) map[string]s
 //
 // Read it in this order: Refusal set: refuse with it. NeedsBody: read the whole
 // body, call [Request.WithBody], match again. Unmatched: the host is no
-// connector's, and the caller's own policy applies. Otherwise Effect decides.
+// connector's, or this path of it. Then the caller's own policy applies. Otherwise Effect decides.
 type Match struct {
 	Effect    Effect
 	Connector *Connector
@@ -328,7 +332,7 @@ type Match struct {
 	Operation *Operation
 	// NeedsBody says that the decision depends on the body.
 	NeedsBody bool
-	// Unmatched says that no connector declares the host.
+	// Unmatched says that no connector declares the host, or this path of it.
 	Unmatched bool
 	// Refusal is set when the request must not be sent.
 	Refusal *Refusal
@@ -412,15 +416,11 @@ func (m *matcher) resembles(req *Request, host map[string]string) bool {
 
 // nearly is match, whatever the case of literals and whether or not there is a slash at the end.
 func (p *pathPattern) nearly(at *path) (map[string]string, bool) {
-	lower, loose := *p, path{wire: at.wire, slash: p.slash}
-	lower.segments = slices.Clone(p.segments)
-	for i, s := range lower.segments {
-		lower.segments[i].prefix, lower.segments[i].suffix = lowerASCII(s.prefix), lowerASCII(s.suffix)
-	}
+	loose := path{wire: at.wire}
 	for _, s := range at.segments {
 		loose.segments = append(loose.segments, lowerASCII(s))
 	}
-	if !lower.fits(&loose) {
+	if !p.folded().fits(&loose) {
 		return nil, false
 	}
 	return p.variables(&path{wire: at.wire, segments: at.segments, slash: p.slash}), true

@@ -48,7 +48,7 @@ func (s *Set) Normalise(raw Raw) (*Request, *Refusal) {
 	p := path{wire: rawPath}
 	asIs := false
 	if s != nil && isSafe(raw.Method) && isBare(raw.Target) {
-		c, _ := s.lookup(raw.Scheme, host, port)
+		c, _ := s.lookup(raw.Scheme, host, port, nil)
 		asIs = c == nil
 	}
 	if !asIs {

@@ -28,7 +28,7 @@ var formatKeys = []struct {
 			return line + "\n" + head + simpleMutation
 		},
 		[]string{
-			"apiVersion: keep/v1", "extends: shop", "connector: other", "version: 2", "title: Other", "hosts: [other.test]", "host_group: others", "reads: [/x]",
+			"apiVersion: keep/v1", "extends: shop", "connector: other", "version: 2", "title: Other", "hosts: [other.test]", "paths: ['/{any...}']", "host_group: others", "reads: [/x]",
 			"account: header['x-a']", "account: {get: /me, value: response.json.id, cache: 1h, given: \"'fixed'\"}",
 			"account: {post: /me, json: {a: b}, value: response.json.id}", "account: {post: /me, form: {a: b}, token: {form: token}, value: response.json.id}", "account: {post: /me, token: {json: token}, value: response.json.id}", "block_scope: item", "trust_refused: true", "rate: {requests: 5, per: 1s}", "outcome: [{when: response.status == 409, then: uncertain}]", "operations: []",
 			"parameters: {p: {type: list, default: [a], description: d}, q: {default: '', type: text}, r: {type: number, default: 5}, s: {type: boolean, default: true}}",

@@ -66,7 +66,7 @@ func keyKinds() map[string]map[string]js {
 			"parameters": anyMapKind, "max": either(countKind, durationKind), "url": textKind,
 		},
 		"the connector": {
-			"apiVersion": js{"const": APIVersion}, "connector": textKind, "extends": textKind, "version": countKind, "hosts": textsKind, "host_group": textKind,
+			"apiVersion": js{"const": APIVersion}, "connector": textKind, "extends": textKind, "version": countKind, "hosts": textsKind, "paths": textsKind, "host_group": textKind,
 			"reads": either(words0("safe-methods"), listKind(textKind)), "account": either(textKind, level0(levelAccount)),
 			"parameters": mapKind(level0(levelParameter)), "trust_refused": boolKind, "rate": level0(levelRate),
 			"operations": listKind(level0(levelOperation)), "cases": listKind(level0(levelCase)),

@@ -224,6 +224,7 @@ type connectorView struct {
 	Hash       string            `json:"hash"`
 	File       string            `json:"file"`
 	Hosts      []string          `json:"hosts"`
+	Paths      []string          `json:"paths,omitempty"`
 	HostGroup  string            `json:"host_group"`
 	Reads      []string          `json:"reads"`
 	Cases      int               `json:"cases"`
@@ -247,7 +248,7 @@ type operationView struct {
 
 func viewConnector(c *rules.Connector) connectorView {
 	v := connectorView{
-		Name: c.Name, Title: c.Title, Version: c.Version, Hash: c.Hash, File: c.File, Hosts: c.Hosts,
+		Name: c.Name, Title: c.Title, Version: c.Version, Hash: c.Hash, File: c.File, Hosts: c.Hosts, Paths: c.Paths,
 		HostGroup: c.HostGroup, Reads: c.ReadPaths, Parameters: c.Parameters, Cases: c.Cases(), Operations: []operationView{},
 	}
 	if c.ReadsSafe {
@@ -341,6 +342,7 @@ func showConnector(p *page, v connectorView) {
 		"title", v.Title,
 		"file", v.File,
 		"hosts", strings.Join(v.Hosts, ", "),
+		"paths", strings.Join(v.Paths, ", "),
 		"host group", v.HostGroup,
 		"reads", strings.Join(v.Reads, ", "),
 		"cases", strconv.Itoa(v.Cases),
