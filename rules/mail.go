@@ -38,24 +38,43 @@ var (
 	mailOnce      = slices.Concat(mailAddresses, mailVolatile, []string{"sender", "in-reply-to", "references", "subject"})
 )
 
-// find is the mail as it is sent; why says what is wrong with it.
-func (f *mailFrom) find(c *content) (raw []byte, why string) {
-	if f.at.root == "body" {
-		return c.bytes, ""
+// find is the mail as it is sent, and the JSON that comes before it in a multipart body; why says what is wrong with it.
+func (f *mailFrom) find(c *content) (raw []byte, beside *jsonValue, why string) {
+	switch {
+	case f.at.root == "body" && c.multipart:
+		return c.related()
+	case f.at.root == "body":
+		return c.bytes, nil, ""
 	}
 	v, err := walk(c.json, f.at.steps)
 	if err != nil || c.jsonProblem != nil || v.kind != jsonString {
-		return nil, "there is no text at " + f.at.source
+		return nil, nil, "there is no text at " + f.at.source
 	}
 	encoding := map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64url": base64.RawURLEncoding}[f.encoding]
 	if encoding == nil {
-		return []byte(v.text), ""
+		return []byte(v.text), nil, ""
 	}
 	folded := strings.IndexByte(v.text, '\n') >= 0 || strings.IndexByte(v.text, '\r') >= 0
 	if raw, err = encoding.Strict().DecodeString(strings.TrimRight(v.text, "=")); err != nil || folded {
-		return nil, f.at.source + " is not in " + f.encoding
+		return nil, nil, f.at.source + " is not in " + f.encoding
 	}
-	return raw, ""
+	return raw, nil, ""
+}
+
+// related is what an upload has as multipart/related: JSON that describes the mail, and the mail.
+func (c *content) related() (raw []byte, beside *jsonValue, why string) {
+	parts, why := c.parts()
+	switch {
+	case why != "":
+		return nil, nil, why
+	case len(parts) != 2:
+		return nil, nil, "the body is not JSON and the mail behind it"
+	}
+	media, problem := declared{types: []string{parts[0].media}}.mediaType()
+	if beside, err := parseJSON(parts[0].data); err == nil && problem == nil && isJSONType(media) {
+		return parts[1].data, beside, ""
+	}
+	return nil, nil, "the part before it can't be read as JSON"
 }
 
 // parseMail reads the mail of a body.
@@ -63,13 +82,16 @@ func (c *content) parseMail(from *mailFrom) view {
 	if c.problem != nil {
 		return view{problem: c.problem}
 	}
-	raw, why := from.find(c)
+	raw, beside, why := from.find(c)
 	r := mailReader{tree: &jsonValue{kind: jsonObject}}
 	if why == "" {
 		why = r.read(raw)
 	}
 	if why != "" {
 		return view{problem: refuse(ProblemAmbiguous, "the body can't be read as a mail: "+why)}
+	}
+	if beside != nil {
+		r.tree.put("beside", *beside)
 	}
 	compared := flatPairs(r.tree)
 	r.tree.put("bytes", stringValue(string(raw))) // as it is sent

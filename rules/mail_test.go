@@ -187,6 +187,51 @@ func TestMailsThatCannotBeReadAreRefused(t *testing.T) {
 	}
 }
 
+// relatedMail is an upload with JSON before the mail, as Google's libraries send it.
+func relatedMail(tb testing.TB, boundary, json, mail string) *Request {
+	tb.Helper()
+	body := "--B\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n" + json + "\r\n--B\r\nContent-Type: message/rfc822\r\n\r\n" + mail + "\r\n--B--\r\n"
+	return request(tb, "POST https://api.test/upload", strings.ReplaceAll(body, "--B", "--"+boundary), "Content-Type: multipart/related; boundary="+boundary)
+}
+
+func TestAMailIsReadBehindTheJSONOfAnUpload(t *testing.T) {
+	t.Parallel()
+	set := load(t, strings.Replace(byMail, "subject: mail.subject}", "subject: mail.subject, thread: mail.?beside.?thread.orValue('')}", 1))
+	first := relatedMail(t, "b1", `{"thread":"t", "labels": ["a"]}`, wholeMail)
+	d := derive(t, set, first)
+	if got := identityOf(d); got != `{"subject":"ÄÖ folded over lines","thread":"t","to":["b@x.test","c@x.test","d@x.test"]}` {
+		t.Error(got)
+	}
+	for name, c := range map[string]struct {
+		json, mail string
+		same       bool
+	}{
+		"only the boundary":   {`{"labels":["a"], "thread":"t"}`, wholeMail, true},
+		"what is beside":      {`{"thread":"t", "labels": ["b"]}`, wholeMail, false},
+		"more that is beside": {`{"thread":"t", "labels": ["a"], "x": 1}`, wholeMail, false},
+		"the mail":            {`{"thread":"t", "labels": ["a"]}`, strings.Replace(wholeMail, "caf=E9", "caff=E9", 1), false},
+	} {
+		if other := derive(t, set, relatedMail(t, "b2", c.json, c.mail)); identityOf(other) != identityOf(d) || (other.PayloadDigest == d.PayloadDigest) != c.same {
+			t.Errorf("%s: %s, same payload %t", name, identityOf(other), other.PayloadDigest == d.PayloadDigest)
+		}
+	}
+	if got := identityOf(derive(t, set, bodyMail(t, wholeMail))); !strings.Contains(got, `"thread":""`) {
+		t.Error(got)
+	}
+	for name, body := range map[string]string{
+		"no JSON first":       "--B\r\nContent-Type: text/plain\r\n\r\n{}\r\n--B\r\n\r\n" + wholeMail + "\r\n--B--",
+		"JSON of two kinds":   "--B\r\nContent-Type: application/json\r\n\r\n{\"a\":1,\"a\":2}\r\n--B\r\n\r\n" + wholeMail + "\r\n--B--",
+		"no mail":             "--B\r\nContent-Type: application/json\r\n\r\n{}\r\n--B--",
+		"more than two parts": "--B\r\nContent-Type: application/json\r\n\r\n{}\r\n--B\r\n\r\n" + wholeMail + "\r\n--B\r\n\r\nx\r\n--B--",
+		"an open end":         "--B\r\nContent-Type: application/json\r\n\r\n{}\r\n--B\r\n\r\n" + wholeMail,
+	} {
+		m := set.Match(request(t, "POST https://api.test/upload", body, "Content-Type: multipart/related; boundary=B"))
+		if m.Refusal == nil || m.Refusal.Problem != ProblemAmbiguous {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+}
+
 // A part's own fields, and what it holds, may be as long as the body.
 func TestHostileMailsTakeBoundedTime(t *testing.T) {
 	t.Parallel()
