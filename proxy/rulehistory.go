@@ -35,7 +35,7 @@ func identityOf(d *rules.Derived) map[string]string {
 // AccountOf asks the API of a connector whose data a request changes.
 type AccountOf func(ctx context.Context, c *rules.Connector, req *rules.Request) (string, error)
 
-// elsewhere tells which versions are in force beside the connector now: no host is of two connectors.
+// elsewhere tells which versions are in force beside the connector now: no path of a host is of two connectors.
 func elsewhere(set *rules.Set, now *rules.Connector) func(ledger.ItemRule) bool {
 	return func(r ledger.ItemRule) bool {
 		c := set.Head(r.Connector)
