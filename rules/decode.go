@@ -232,7 +232,7 @@ var (
 		Later: []string{"aws"},
 	}
 	levelGraphQL = level{Name: "graphql", Known: []string{"operation", "field", "persisted"}}
-	levelJSONRPC = level{Name: "jsonrpc", Known: []string{"method"}}
+	levelJSONRPC = level{Name: "jsonrpc", Known: []string{"method", "answer"}}
 	levelMail    = level{Name: "mail", Known: []string{"from", "encoding"}}
 	levelPayload = level{
 		Name:  "payload",

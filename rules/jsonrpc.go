@@ -17,9 +17,9 @@ func (c *content) parseCall() view {
 	if name, found := variantAmong(c.json.names, []string{"jsonrpc", "method", "params", "id"}); found {
 		return view{problem: refuseVariant("JSON body", name)}
 	}
-	method, _ := c.json.member("method")
+	method, called := c.json.member("method")
 	id, given := c.json.member("id")
-	if method == nil || method.kind != jsonString || given && id.kind != jsonString && id.kind != jsonNumber && id.kind != jsonNull {
+	if !called && !isAnswer(c.json) || called && method.kind != jsonString || given && id.kind != jsonString && id.kind != jsonNumber && id.kind != jsonNull {
 		return view{problem: refuse(ProblemAmbiguous, "the call of JSON-RPC has no method, or an id that is neither a text nor a number")}
 	}
 	tree := &jsonValue{kind: jsonObject}
@@ -40,6 +40,14 @@ func isRPC(v *jsonValue) bool {
 	version, _ := v.member("jsonrpc")
 	return version != nil && version.kind == jsonString && version.text == "2.0"
 }
+
+// isAnswer knows the answer to a call.
+func isAnswer(v *jsonValue) bool {
+	return !slices.Contains(v.names, "method") && (slices.Contains(v.names, "result") || slices.Contains(v.names, "error"))
+}
+
+// anAnswer stands among the methods of a match that takes answers.
+const anAnswer = ""
 
 // refuseBatch is the refusal of a list of calls. One record can't say what became of each.
 var refuseBatch = refuse(ProblemDenied,
@@ -62,8 +70,11 @@ func (m *matcher) takesCall(req *Request) (bool, *Refusal) {
 	if call.tree == nil {
 		return false, call.problem
 	}
+	if isAnswer(call.tree) {
+		return slices.Contains(m.rpc, anAnswer), nil
+	}
 	method, _ := call.tree.member("method")
-	return slices.Contains(m.rpc, method.text), nil
+	return method.text != anAnswer && slices.Contains(m.rpc, method.text), nil
 }
 
 // matchBatch takes a list of calls for its last one, if all of them are reads.
@@ -157,13 +168,20 @@ func (p place) asJSON() place {
 }
 
 // jsonRPC reads which calls fit.
-func (d *decoder) jsonRPC(m fields, out *matcher) {
+func (d *decoder) jsonRPC(m fields, op *Operation, out *matcher) {
 	v := m.At("jsonrpc")
 	if !v.Given() {
 		return
 	}
 	inner, _ := d.Map(v, levelJSONRPC)
-	if out.rpc = d.texts(inner.At("method")); len(out.rpc) == 0 {
+	out.rpc = d.texts(inner.At("method"))
+	if d.boolean(inner.At("answer")) {
+		out.rpc = append(out.rpc, anAnswer)
+	}
+	switch {
+	case len(out.rpc) == 0:
 		d.Fail("missing", v, "names no method", "write jsonrpc: {method: tools/call}, or a list of methods")
+	case op.Effect == EffectMutation && slices.Contains(out.rpc, anAnswer):
+		d.Fail("value", v, "an answer is no mutation: nothing answers it", "leave answer out, or write effect: read")
 	}
 }

@@ -11,7 +11,7 @@ import (
 // byCall takes calls of JSON-RPC.
 const byCall = connectorHead + `
   - name: look
-    match: {method: POST, path: /rpc, jsonrpc: {method: [list, get]}}
+    match: {method: POST, path: /rpc, jsonrpc: {method: [list, get], answer: true}}
     effect: read
   - name: pay
     match: {method: POST, path: /rpc, jsonrpc: {method: pay}, when: "!jsonrpc.notification || jsonrpc.params.fast"}
@@ -42,10 +42,13 @@ func TestACallIsToldByItsMethod(t *testing.T) {
 	t.Parallel()
 	set := load(t, byCall)
 	for body, want := range map[string]string{
-		`{"jsonrpc":"2.0","id":1,"method":"list"}`:                                           "look read",
-		`{"jsonrpc":"2.0","id":"a","method":"pay","params":{"order":"o"}}`:                   "pay mutation",
-		`{"jsonrpc":"2.0","method":"pay","params":{"order":"o","fast":true}}`:                "pay mutation",
-		`[{"jsonrpc":"2.0","id":1,"method":"list"},{"jsonrpc":"2.0","id":2,"method":"get"}]`: "look read",
+		`{"jsonrpc":"2.0","id":1,"method":"list"}`:                                              "look read",
+		`{"jsonrpc":"2.0","id":"a","method":"pay","params":{"order":"o"}}`:                      "pay mutation",
+		`{"jsonrpc":"2.0","method":"pay","params":{"order":"o","fast":true}}`:                   "pay mutation",
+		`[{"jsonrpc":"2.0","id":1,"method":"list"},{"jsonrpc":"2.0","id":2,"method":"get"}]`:    "look read",
+		`{"jsonrpc":"2.0","id":1,"result":null}`:                                                "look read",
+		`[{"jsonrpc":"2.0","id":1,"error":{"code":1}},{"jsonrpc":"2.0","id":2,"method":"get"}]`: "look read",
+		`{"jsonrpc":"2.0","id":1,"method":"pay","params":{"order":"o"},"result":{}}`:            "pay mutation",
 	} {
 		if m := set.Match(rpc(t, body)); m.Operation == nil || m.Operation.Name+" "+m.Effect.String() != want || m.Refusal != nil {
 			t.Errorf("%s: %+v", body, m)
@@ -80,6 +83,9 @@ func TestCallsThatAreRefused(t *testing.T) {
 		"a name that comes again":     {`{"jsonrpc":"2.0","id":1,"method":"list","method":"pay"}`, ProblemAmbiguous, "repeats"},
 		"a method that is no text":    {`{"jsonrpc":"2.0","id":1,"method":1}`, ProblemAmbiguous, "no method"},
 		"an id that is a list":        {`{"jsonrpc":"2.0","id":[1],"method":"list"}`, ProblemAmbiguous, "no method, or an id"},
+		"neither call nor answer":     {`{"jsonrpc":"2.0","id":1}`, ProblemAmbiguous, "no method"},
+		"a call without a name":       {`{"jsonrpc":"2.0","id":1,"method":"","result":1}`, ProblemUnmatched, ""},
+		"an answer in another case":   {`{"jsonrpc":"2.0","id":1,"result":1,"METHOD":"pay"}`, ProblemAmbiguous, "only in case"},
 		"no JSON":                     {`{"jsonrpc":`, ProblemAmbiguous, "can't be parsed"},
 		"text":                        {`list`, ProblemAmbiguous, "can't be parsed"},
 	} {
@@ -195,6 +201,7 @@ func TestAllMatchesTakeCallsOrNone(t *testing.T) {
 	for line, part := range map[string]string{
 		"match: [{method: POST, path: /a, jsonrpc: {method: x}}, {method: POST, path: /b}]": "only some of the matches",
 		"match: {method: POST, path: /a, jsonrpc: {}}":                                      "names no method",
+		"match: {method: POST, path: /a, jsonrpc: {answer: true}}":                          "no mutation",
 	} {
 		_, findings := Load([]File{{Data: []byte(withOperation(line))}}, nil, Defaults{})
 		if !strings.Contains(findings.Error(), part) {
@@ -224,7 +231,10 @@ func FuzzCall(f *testing.F) {
 			calls = v.items
 		}
 		for _, call := range calls {
-			method, _ := call.member("method")
+			method, called := call.member("method")
+			if !called {
+				method = &jsonValue{text: map[bool]string{true: "list"}[isAnswer(&call)]}
+			}
 			if m.Effect.passes() && method.text != "list" && method.text != "get" {
 				t.Fatalf("%s passes", method.text)
 			}

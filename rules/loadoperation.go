@@ -173,7 +173,7 @@ func (d *decoder) match(v value, op *Operation) *matcher {
 		}
 	}
 	d.graphQL(m, op, out)
-	d.jsonRPC(m, out)
+	d.jsonRPC(m, op, out)
 	d.mail(m, out)
 	if !m.Has("method") && !m.Has("when") && (out.path == nil || !out.path.literal()) {
 		d.Fail("match-all", v, "matches everything: it has no method, no path with a literal and no condition", "add a method or a path")

@@ -81,7 +81,7 @@ var formatKeys = []struct {
 	{
 		"match",
 		func(line string) string { return withOperation("match: {method: POST, " + line + "}") },
-		[]string{"path: /x", "when: json.a == 1", "jsonrpc: {method: a}", "jsonrpc: {method: [a, b]}", "mail: {from: body}", "mail: {from: json.raw, encoding: base64url}"},
+		[]string{"path: /x", "when: json.a == 1", "jsonrpc: {method: a}", "jsonrpc: {method: [a, b]}", "jsonrpc: {method: a, answer: false}", "mail: {from: body}", "mail: {from: json.raw, encoding: base64url}"},
 		[]string{"aws: {action: A}"},
 	},
 	{

@@ -90,7 +90,7 @@ func keyKinds() map[string]map[string]js {
 		"send":       {"prepare": textKind, "commit": nullKind, "keep": textMapKind},
 		"match":      {"path": textKind, "graphql": level0(levelGraphQL), "jsonrpc": level0(levelJSONRPC), "mail": level0(levelMail)},
 		"graphql":    {"operation": words0("query", "mutation"), "field": textsKind, "persisted": anyKind},
-		"jsonrpc":    {},
+		"jsonrpc":    {"answer": boolKind},
 		"mail":       {"from": textKind, "encoding": words0("base64", "base64url")},
 		"payload":    {"ignore": textsKind, "minor": textsKind, "headers": textsKind, "normalise": mapKind(textsKind), "compare": textKind},
 		"native_key": {
