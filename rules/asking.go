@@ -287,7 +287,7 @@ func (a *Asking) Answer(resp *Response) {
 	}
 	a.read++
 	a.sent[ask.Target] = true
-	a.scope.resp = askedAnswer(resp)
+	a.scope.resp = askedAnswer(resp.ofCall(ask))
 	a.scope.remember(a.probe.name)
 	if !a.expected(resp) {
 		return

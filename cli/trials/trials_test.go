@@ -17,7 +17,7 @@ import (
 var update = flag.Bool("update", false, "write docs/connectors from the trials")
 
 // few are tried by every run of the tests. All of them take a minute or two.
-var few = []string{"google-calendar", "slack-hooks", "webhook"}
+var few = []string{"google-calendar", "mcp", "slack-hooks", "webhook"}
 
 func TestBundledConnectorsPassTheirTrials(t *testing.T) {
 	t.Parallel()
