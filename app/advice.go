@@ -2,8 +2,10 @@ package app
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"keep-proxy/config"
@@ -54,7 +56,10 @@ func SecretAdvice(c config.Config) rules.Findings {
 	var found advice
 	for i, s := range c.Connectors.Settings {
 		if s.Credentials != nil {
-			found.look(fmt.Sprintf("connectors.settings[%d].credentials.value", i), s.Credentials.Value, nil)
+			secrets := s.Credentials.Secrets()
+			for _, name := range slices.Sorted(maps.Keys(secrets)) {
+				found.look(fmt.Sprintf("connectors.settings[%d].credentials.%s", i, name), secrets[name], nil)
+			}
 		}
 	}
 	found.look("proxy.upstream_proxy.password", c.Proxy.UpstreamProxy.Password, nil)

@@ -93,7 +93,7 @@ type App struct {
 	dialBlind func(ctx context.Context, network, addr string) (net.Conn, error)
 	// dialNamed is for what the operator named; nil for no other proxy.
 	dialNamed   func(ctx context.Context, network, addr string) (net.Conn, error)
-	sender      *upstream.Sender
+	sender      signing
 	reads       *upstream.Passthrough
 	reconciler  *reconcilers.Reconciler
 	proxy       *proxy.Proxy
@@ -290,7 +290,7 @@ func (a *App) openUpstream(context.Context) error {
 		Dial: dial, HTTP1: &upstream.HTTP1{}, Clock: a.clock, Certificate: clientCertificates(a.config.Proxy.ClientCerts),
 		DialTimeout: a.config.Proxy.Timeouts.Dial, ResponseTimeout: a.config.Proxy.Timeouts.Response,
 	}
-	a.sender = upstream.New(c)
+	a.sender.Sender = upstream.New(c)
 	c.Dial = reads
 	a.reads = upstream.NewPassthrough(c)
 	return nil
@@ -304,6 +304,7 @@ func (a *App) openReconciler(context.Context) error {
 	}
 	a.metrics, a.tail = newMetrics(a), newTail()
 	a.credentials = newCredentials(a.config.Connectors, a.rules.Load(), a.clock)
+	a.sender.credentials = a.credentials
 	made, err := reconcilers.New(reconcilers.Config{
 		Ledger: a.ledger, Sender: a.sender, Credentials: a.credentials, Clock: a.clock, NewID: NewID,
 		Settings: settings, Pinned: a.versions.connector,

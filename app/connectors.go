@@ -216,6 +216,7 @@ func RuleSettings(c config.Connectors) []rules.Settings {
 		}
 		if s.Credentials != nil {
 			one.CredentialHeader = s.Credentials.Header
+			one.Signs = s.Credentials.SigV4 != nil && s.Credentials.Use == config.UseAlways
 		}
 		out = append(out, one)
 	}

@@ -30,6 +30,8 @@ type credentials struct {
 	mu          sync.RWMutex
 	byConnector map[string]*config.Credentials
 	given       map[string]*givenCredential
+	// vouchers are those in force, with the connectors whose keys sign for them.
+	vouchers map[string]string
 	// rules are those that came with the settings: they say where a credential may go.
 	rules   *rules.Set
 	sources config.Sources
@@ -40,7 +42,7 @@ type credentials struct {
 // givenCredential is what a program wrote. One caller at a time asks it.
 type givenCredential struct {
 	mu    sync.Mutex
-	value string
+	value string        // of a key that signs, its voucher
 	until time.Duration // on the boot-time clock: a token grows old while the machine sleeps
 }
 
@@ -55,14 +57,18 @@ func newCredentials(c config.Connectors, set *rules.Set, k clock.Clock) *credent
 
 // use puts other settings in force. Programs are asked again.
 func (c *credentials) use(s config.Connectors, set *rules.Set) {
-	configured, given := make(map[string]*config.Credentials), make(map[string]*givenCredential)
+	configured, given, vouchers := make(map[string]*config.Credentials), make(map[string]*givenCredential), make(map[string]string)
 	for _, s := range s.Settings {
 		if s.Credentials != nil {
 			configured[s.Connector], given[s.Connector] = s.Credentials, &givenCredential{}
 		}
+		if s.Credentials != nil && s.Credentials.SigV4 != nil {
+			given[s.Connector].value = newVoucher()
+			vouchers[given[s.Connector].value] = s.Connector
+		}
 	}
 	c.mu.Lock()
-	c.byConnector, c.given, c.rules = configured, given, set
+	c.byConnector, c.given, c.vouchers, c.rules = configured, given, vouchers, set
 	c.mu.Unlock()
 }
 
@@ -89,9 +95,12 @@ func (c *credentials) For(connector, scheme, authority string) (header, value st
 		return "", "", fmt.Errorf("%w: %s doesn't cover %s://%s now; where it shall, put the host among its hosts, in its file or in connectors.settings",
 			reconcilers.ErrElsewhere, connector, scheme, authority)
 	}
-	if len(configured.Exec) > 0 {
+	switch {
+	case configured.SigV4 != nil:
+		value = given.value
+	case len(configured.Exec) > 0:
 		value, err = c.exec(configured, given)
-	} else {
+	default:
 		value, err = configured.Value.Resolve(c.sources)
 	}
 	if err != nil {

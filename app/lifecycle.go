@@ -174,7 +174,7 @@ func (a *App) close() error {
 	if a.reconciler != nil {
 		a.reconciler.Close()
 	}
-	if a.sender != nil {
+	if a.sender.Sender != nil {
 		a.sender.CloseIdle()
 		a.reads.CloseIdle()
 	}

@@ -355,6 +355,23 @@ func checkConnectorName(r *report, key, name string) {
 }
 
 func checkCredentials(r *report, key string, c *Credentials) {
+	for _, name := range slices.Sorted(maps.Keys(c.Secrets())) {
+		s := c.Secrets()[name]
+		if c.SigV4 != nil && s.IsZero() {
+			r.rejected(&fault{"is missing", `write "${file:/absolute/path}" or "${env:NAME}"`}, key+"."+name)
+		}
+		for _, path := range s.files() {
+			if !filepath.IsAbs(path) {
+				r.rejected(&fault{"${file:} takes an absolute path, not " + path, "write the path from / on"}, key+"."+name)
+			}
+		}
+	}
+	if c.SigV4 != nil {
+		if !c.Value.IsZero() || len(c.Exec) > 0 || c.Scheme != nil || c.Header != "Authorization" {
+			r.rejected(&fault{"a key signs requests, and is no header field", "keep sigv4 alone, with use"}, key+".sigv4")
+		}
+		return
+	}
 	if c.Header == "" {
 		r.rejected(&fault{"the header's name is missing", "add header: Authorization, or the name that the API expects"}, key+".header")
 	}
@@ -370,11 +387,6 @@ func checkCredentials(r *report, key string, c *Credentials) {
 	for _, name := range []string{"cache", "scheme"} {
 		if _, given := r.origins[key+"."+name]; given && len(c.Exec) == 0 {
 			r.rejected(&fault{name + " says nothing without exec", "leave it out"}, key+"."+name)
-		}
-	}
-	for _, path := range c.Value.files() {
-		if !filepath.IsAbs(path) {
-			r.rejected(&fault{"${file:} takes an absolute path, not " + path, "write the path from / on"}, key+".value")
 		}
 	}
 }
@@ -402,11 +414,11 @@ const defaultCredentialCache = 5 * time.Minute
 // fill sets what a program's credential has by default. With cached, cache was set, perhaps to zero, which is no
 // default.
 func (c *Credentials) fill(cached bool) {
+	if c.Header == "" && (len(c.Exec) > 0 || c.SigV4 != nil) {
+		c.Header = "Authorization"
+	}
 	if len(c.Exec) == 0 {
 		return
-	}
-	if c.Header == "" {
-		c.Header = "Authorization"
 	}
 	if c.Scheme == nil {
 		scheme := ""

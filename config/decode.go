@@ -52,8 +52,7 @@ func (e entry) fileOnly() bool { return e.field.Type.Kind() == reflect.Slice && 
 
 // later are keys that belong to the format and to no version yet.
 var later = map[reflect.Type][]string{
-	reflect.TypeFor[Credentials](): {"sigv4"},
-	reflect.TypeFor[Override]():    {"drift"},
+	reflect.TypeFor[Override](): {"drift"},
 }
 
 // decoder reads one source into typed values.

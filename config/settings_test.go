@@ -111,8 +111,9 @@ func TestProblemsOfSettings(t *testing.T) {
 			`keep.yaml:1:53: connectors.settings[0].credentials.header: the header's name is missing; add header: Authorization, or the name that the API expects`,
 			`keep.yaml:1:53: connectors.settings[0].credentials.value: the value is missing; add value: "Bearer ${file:/absolute/path}", or exec: [program]`,
 		}},
-		{"credentials of a later version", "[{connector: a, credentials: {sigv4: {}, header: A, value: b}}]", []string{
-			"keep.yaml:1:54: connectors.settings[0].credentials.sigv4: is not built yet; leave it out; this version refuses it rather than ignore it",
+		{"a key beside a header field", "[{connector: a, credentials: {sigv4: {access_key: a, session_token: t}, header: A, value: b}}]", []string{
+			`keep.yaml:1:61: connectors.settings[0].credentials.sigv4.secret_key: is missing; write "${file:/absolute/path}" or "${env:NAME}"`,
+			"keep.yaml:1:61: connectors.settings[0].credentials.sigv4: a key signs requests, and is no header field; keep sigv4 alone, with use",
 		}},
 		{"an override of a later version", "[{connector: a, overrides: {o: {on_absent: redispatch, max_dispatches: 3, drift: warn}}}]", []string{
 			"keep.yaml:1:98: connectors.settings[0].overrides.o.drift: is not built yet; leave it out; this version refuses it rather than ignore it",

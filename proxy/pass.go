@@ -253,6 +253,7 @@ func (p *Proxy) passHeader(x *exchange, req *rules.Request, connector, via strin
 	if err != nil {
 		return nil, err
 	}
+	credentials = credentials && !dispatch.Resigns(value, name) // Its content may not be at hand: the script signed it.
 	_, agent := judged["User-Agent"]
 	_, subkey := judged[headerSubkey]
 	_, item := judged[headerItem]

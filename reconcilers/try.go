@@ -228,7 +228,9 @@ func (r *Reconciler) understand(ctx context.Context, t *try) (forGood bool, err 
 	if name == "" {
 		t.unauthorised = left
 	}
-	t.missing = slices.DeleteFunc(slices.Clone(left), func(field string) bool { return strings.EqualFold(field, name) })
+	t.missing = slices.DeleteFunc(slices.Clone(left), func(field string) bool {
+		return strings.EqualFold(field, name) || dispatch.Resigns(value, field)
+	})
 	if t.request, err = authorised(t.bare, name, value); err != nil {
 		return false, err
 	}

@@ -93,7 +93,7 @@ func (a *answer) head() traits.Mapper {
 func answerMap(a *answer, s *scope) *lazyMap {
 	head := a.head()
 	return &lazyMap{head, func(name string) (ref.Val, bool) {
-		if name != "json" && name != "text" && name != "graphql" && name != "jsonrpc" {
+		if name != "json" && name != "text" && name != "graphql" && name != "jsonrpc" && name != "xml" {
 			return head.Find(types.String(name))
 		}
 		if v, done := a.celled[name]; done && a.scope == s {
@@ -149,6 +149,10 @@ func (m *lazyMap) Contains(key ref.Val) ref.Val {
 func (a *answer) body(name string, s *scope) (any, *Refusal) {
 	if name == "text" {
 		return a.text()
+	}
+	if name == "xml" {
+		v, problem := a.xml()
+		return celOrEmpty(v, oddAdapter{s}), problem
 	}
 	v, problem := a.json()
 	switch {

@@ -200,7 +200,9 @@ func (a *Asking) first() (*Ask, error) {
 			return nil, err
 		}
 		ask.Body = appendMasked(nil, &v, nil)
-		header.Set("Content-Type", "application/json")
+		if header.Get("Content-Type") == "" {
+			header.Set("Content-Type", "application/json")
+		}
 	}
 	if strings.Contains(ask.Target, maskedPair) || strings.Contains(fmt.Sprint(header)+string(ask.Body), secretShown) {
 		return nil, errors.New("it would ask by a value that is masked where it is stored")

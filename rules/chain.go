@@ -76,9 +76,9 @@ func isPlain(e ast.Expr) bool {
 func nativeShape(root string, steps []placeStep) bool {
 	named := len(steps) == 1 && steps[0].kind == stepName
 	switch root {
-	case "method", "authority", "body_sha256":
+	case "method", "authority", "body_sha256", "body_md5":
 		return len(steps) == 0
-	case "json", "graphql", "found", "multipart", "jsonrpc", "mail":
+	case "json", "graphql", "found", "multipart", "jsonrpc", "mail", "aws":
 		return true
 	case "path", "host", "query", "form", "header":
 		return named
@@ -98,7 +98,9 @@ func (c *chain) eval(s *scope) (jsonValue, error) {
 		return stringValue(s.req.Authority()), nil
 	case "body_sha256":
 		return stringValue(s.bodyDigest()), nil
-	case "json", "graphql", "multipart", "jsonrpc", "mail":
+	case "body_md5":
+		return stringValue(s.bodyMD5()), nil
+	case "json", "graphql", "multipart", "jsonrpc", "mail", "aws":
 		return walk(s.tree(c.root), c.steps)
 	case "found":
 		return walk(s.found, c.steps)

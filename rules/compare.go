@@ -126,5 +126,5 @@ func storedMap(s *scope) *lazyMap {
 // storedNames are what can be read of a stored request.
 var storedNames = []string{
 	"method", "authority", "path", "host", "query", "form", "header", "query_all", "form_all", "json", "body_sha256",
-	"graphql", "multipart", "jsonrpc", "mail",
+	"graphql", "multipart", "jsonrpc", "mail", "aws", "body_md5",
 }

@@ -77,7 +77,10 @@ type Connector struct {
 	account   *expr
 	// credentialField is the header field of the configured credential; empty for none.
 	credentialField string
-	cases           []*testCase
+	// service is AWS's, as signatures name it; empty for any other API. With signs each mutation is signed anew.
+	service string
+	signs   bool
+	cases   []*testCase
 	// values are those of the parameters. with loads the connector again with others set; nil for a stored version.
 	values parameterValues
 	with   func(set map[string]Given) (*Connector, Findings)
@@ -210,6 +213,19 @@ func (s *Set) Covers(connector, scheme, authority string) bool {
 		_, fits := h.match(scheme, host, port)
 		return fits
 	})
+}
+
+// Signing is what a connector's signature for the host names (SigV4): the service, empty for none, and the host's region.
+func (s *Set) Signing(connector, scheme, authority string) (service, region string) {
+	host, port, refusal := normalAuthority(authority, scheme)
+	if p := s.byName[connector]; p != nil && refusal == nil {
+		for _, h := range p.hosts {
+			if vars, fits := h.match(scheme, host, port); fits {
+				return p.connector().service, vars["region"]
+			}
+		}
+	}
+	return "", ""
 }
 
 // Heir is the head of the connector that has or had this name; nil for none.

@@ -181,9 +181,9 @@ func looksJSON(body []byte) bool {
 	return len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[')
 }
 
-// isJSONType knows application/json and the +json suffix (RFC 6839 §3.1).
+// isJSONType knows application/json, the +json suffix (RFC 6839 §3.1), and AWS's JSON.
 func isJSONType(mediaType string) bool {
-	return mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")
+	return mediaType == "application/json" || strings.HasSuffix(mediaType, "+json") || strings.HasPrefix(mediaType, "application/x-amz-json-")
 }
 
 // mediaType is the media type of a body, lower case. It refuses charsets other than UTF-8 and US-ASCII. Whether a body

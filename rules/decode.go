@@ -197,10 +197,10 @@ var (
 		Name: "the connector",
 		Known: []string{
 			"apiVersion", "connector", "extends", "was", "version", "title", "hosts", "paths", "host_group", "reads", "account",
-			"parameters", "block_scope", "trust_refused", "rate", "outcome", "operations", "cases", "accept", "evidence",
+			"parameters", "block_scope", "trust_refused", "rate", "outcome", "operations", "cases", "accept", "evidence", "aws",
 		},
-		Later: []string{"aws"},
 	}
+	levelAWS       = level{Name: "aws", Known: []string{"service"}}
 	levelParameter = level{Name: "a parameter", Known: []string{"type", "default", "description"}}
 	levelRate      = level{Name: "rate", Known: []string{"requests", "per"}}
 	levelAccount   = level{Name: "account", Known: []string{"get", "post", "json", "form", "token", "value", "cache", "given"}}
@@ -228,25 +228,24 @@ var (
 	}
 	levelMatch = level{
 		Name:  "match",
-		Known: []string{"method", "path", "when", "graphql", "jsonrpc", "mail"},
-		Later: []string{"aws"},
+		Known: []string{"method", "path", "when", "graphql", "jsonrpc", "mail", "aws"},
 	}
-	levelGraphQL = level{Name: "graphql", Known: []string{"operation", "field", "persisted"}}
-	levelJSONRPC = level{Name: "jsonrpc", Known: []string{"method", "answer"}}
-	levelMail    = level{Name: "mail", Known: []string{"from", "encoding"}}
-	levelPayload = level{
+	levelAWSMatch = level{Name: "match.aws", Known: []string{"action"}}
+	levelGraphQL  = level{Name: "graphql", Known: []string{"operation", "field", "persisted"}}
+	levelJSONRPC  = level{Name: "jsonrpc", Known: []string{"method", "answer"}}
+	levelMail     = level{Name: "mail", Known: []string{"from", "encoding"}}
+	levelPayload  = level{
 		Name:  "payload",
 		Known: []string{"ignore", "minor", "headers", "normalise", "compare"},
 	}
 	levelNativeKey = level{
 		Name: "native_key",
 		Known: []string{
-			"header", "json", "form", "query", "graphql", "format", "charset", "min_length", "max_length", "window", "replays", "mismatch",
-			"when_present",
+			"header", "json", "form", "query", "graphql", "aws", "format", "charset", "min_length", "max_length", "window", "replays",
+			"mismatch", "when_present",
 		},
-		Later: []string{"aws"},
 	}
-	levelMarker   = level{Name: "marker", Known: []string{"json", "form", "query", "graphql", "append", "text", "value", "max_length"}}
+	levelMarker   = level{Name: "marker", Known: []string{"header", "json", "form", "query", "graphql", "append", "text", "value", "max_length"}}
 	levelOutcome  = level{Name: "outcome", Known: []string{"when", "then", "class", "retry_after", "otherwise"}}
 	levelStrategy = level{Name: "reconcile", Known: []string{"resend", "probe", "exec", "none"}}
 	levelExec     = level{Name: "exec", Known: []string{"command", "timeout", "memory", "output", "tie", "absence_is_proof"}}
@@ -254,7 +253,7 @@ var (
 	levelProbe    = level{
 		Name: "probe",
 		Known: []string{
-			"get", "post", "header", "query", "json", "result", "absence_is_proof", "expect", "observe",
+			"get", "head", "post", "header", "query", "json", "result", "absence_is_proof", "expect", "observe",
 			"candidates", "ours", "tie", "id", "created", "resolution", "pages", "steps",
 		},
 	}

@@ -80,10 +80,6 @@ func (d *decoder) compileProblem(v value, err error) {
 		d.Fail("parameter", v, of.problem, of.fix)
 		return
 	}
-	if _, later := errors.AsType[errNotYet](err); later {
-		d.Fail("not-yet", v, err.Error(), "leave it out; this version refuses it rather than ignore it")
-		return
-	}
 	d.Fail("expression", v, "does not compile: "+err.Error(), fixFor(err))
 }
 

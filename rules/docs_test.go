@@ -36,7 +36,7 @@ func between(t *testing.T, part string) string {
 // levels are all levels of the format.
 func levels() []level {
 	return []level{
-		levelConnector, levelParameter, levelRate, levelAccount, levelToken, levelOperation, levelMatch, levelJSONRPC, levelMail, levelPayload, levelNativeKey, levelMarker,
+		levelConnector, levelParameter, levelRate, levelAccount, levelToken, levelOperation, levelMatch, levelAWS, levelAWSMatch, levelJSONRPC, levelMail, levelPayload, levelNativeKey, levelMarker,
 		levelOutcome, levelSend, levelStrategy, levelResend, levelExec, levelProbe, levelStep, levelObserve, levelPages, levelWatch, levelResult, levelBounds, levelEvidence, levelCompensate,
 		levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
 	}

@@ -51,15 +51,6 @@ type namedExpr struct {
 	*expr
 }
 
-// errNotYet is an expression that reads a variable of a later version.
-type errNotYet string
-
-// Error implements error.
-func (e errNotYet) Error() string { return "the variable " + string(e) + " is not built yet" }
-
-// laterVariables are variables of the format that are not built yet.
-var laterVariables = []string{"aws"}
-
 // compiling is held while CEL compiles. An environment fills its catalogue of names at the first error that it
 // reports. Two compilations that fail at once would race for that.
 var compiling sync.Mutex
@@ -83,9 +74,6 @@ func compileExpr(source string, at position, params ...parameterValues) (*expr, 
 		}
 	}
 	e := &expr{source: source, tree: parsed.NativeRep(), refs: refsOf(parsed.NativeRep().Expr(), nil)}
-	if name, later := e.readsLater(); later {
-		return nil, errNotYet(name)
-	}
 	checked, issues := env.Check(parsed)
 	if issues.Err() != nil {
 		return nil, celProblem(issues)
@@ -98,7 +86,7 @@ func compileExpr(source string, at position, params ...parameterValues) (*expr, 
 	e.inspect(parsed.NativeRep().Expr(), checked.OutputType())
 	e.roams, e.roamed = roaming(parsed.NativeRep().Expr())
 	e.readsNames = slices.ContainsFunc(e.refs, func(r place) bool {
-		return slices.Contains([]string{"json", "query_all", "form_all", "multipart"}, r.root) && (len(r.steps) > 0 || e.roams)
+		return slices.Contains([]string{"json", "query_all", "form_all", "multipart", "aws"}, r.root) && (len(r.steps) > 0 || e.roams)
 	})
 	e.takesQuery = e.showsAny("query", "query_all")
 	return e, nil
@@ -110,16 +98,6 @@ func celProblem(issues *cel.Issues) error {
 		return fmt.Errorf("%s (at character %d)", errs[0].Message, errs[0].Location.Column()+1)
 	}
 	return issues.Err()
-}
-
-// readsLater finds a variable that is not built yet.
-func (e *expr) readsLater() (string, bool) {
-	for _, r := range e.refs {
-		if slices.Contains(laterVariables, r.root) {
-			return r.root, true
-		}
-	}
-	return "", false
 }
 
 // eval computes the value; present is false for an absent optional. An ambiguity
@@ -195,7 +173,7 @@ func (e *expr) test(s *scope) (bool, error) {
 
 // readsBody reports whether the value can depend on the request's body.
 func (e *expr) readsBody() bool {
-	return e.readsAny("json", "graphql", "form", "form_all", "body_sha256", "multipart", "mail")
+	return e.readsAny("json", "graphql", "form", "form_all", "body_sha256", "body_md5", "multipart", "mail", "aws")
 }
 
 // readsAny reports whether it reads one of the roots.
@@ -238,7 +216,7 @@ func (e *expr) reads(at place) bool {
 	return slices.ContainsFunc(e.refs, func(r place) bool {
 		switch {
 		case at.root == "json" || at.root == "form":
-			if r.root == "body_sha256" || viewPlaces[r.root] != nil {
+			if r.root == "body_sha256" || r.root == "body_md5" || r.root == "aws" || viewPlaces[r.root] != nil {
 				return true
 			}
 			if at.root == "json" && r.root == "graphql" {

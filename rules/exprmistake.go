@@ -21,7 +21,7 @@ type mistake struct{ problem, fix string }
 
 // Members of the variables whose shape is fixed.
 var (
-	answerMembers = []string{"complete", "graphql", "header", "json", "jsonrpc", "status", "text"}
+	answerMembers = []string{"complete", "graphql", "header", "json", "jsonrpc", "status", "text", "xml"}
 	recordMembers = []string{"claimed_at", "generation", "id", "kept", "marker", "vendor_key"}
 )
 
@@ -71,6 +71,8 @@ func (e *expr) misspelt(r place) {
 		known = recordMembers
 	case "graphql":
 		known = []string{"alias", "args", "field", "name", "operation"}
+	case "aws":
+		known = []string{"action", "params"}
 	case "stored":
 		known = storedNames
 	case "steps":

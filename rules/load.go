@@ -248,6 +248,8 @@ type Settings struct {
 	// CredentialHeader is the header field of the configured credential; empty for none.
 	// What a script sends in it is a credential too.
 	CredentialHeader string
+	// Signs says that each mutation is signed anew before it is sent (SigV4). Only then is anything written into it.
+	Signs bool
 	// Parameters are by name; an unknown name is an error.
 	Parameters map[string]Given
 	// Overrides are by operation name; an unknown name is an error.

@@ -73,7 +73,6 @@ func TestProblemsOfAFileAreNamed(t *testing.T) {
 		{"expression that does not parse", withOperation("identity: {a: json.}"), "expression", "operations[0].identity.a", "does not compile", 12},
 		{"expression with the wrong type", withOperation("identity: {a: method.x}"), "expression", "operations[0].identity.a", "does not compile", 12},
 		{"variable that is not there yet", withOperation("identity: {a: response.status}"), "expression", "operations[0].identity.a", "undeclared reference", 12},
-		{"variable of a later version", withOperation("identity: {a: aws.action}"), "not-yet", "operations[0].identity.a", "aws is not built yet", 12},
 		{"kept values", withOperation("describe: \"{mutation.kept.draft}\""), "variable", "operations[0].describe", "reads what no step before it keeps", 13},
 		{"expression as a list", withOperation("subkey: [json.a]"), "type", "operations[0].subkey", "must be an expression", 13},
 		{"path variable that no pattern has", withOperation("identity: {a: path.id}"), "variable", "operations[0].identity.a", "no pattern has {id}", 12},

@@ -37,7 +37,10 @@ func (d *decoder) connector(v value, l *loading) *Connector {
 		c.HostGroup = d.name(m, "host_group", connectorName)
 	}
 	if s := l.settingsFor(c.Name); s != nil {
-		c.credentialField = s.CredentialHeader
+		c.credentialField, c.signs = s.CredentialHeader, s.Signs
+	}
+	if m, ok := d.Map(m.At("aws"), levelAWS); ok {
+		c.service, _ = d.text(d.need(m, "service"))
 	}
 	d.parameters(m.At("parameters"), c, l)
 	d.reads(m.At("reads"), c)

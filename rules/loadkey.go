@@ -17,7 +17,7 @@ func (d *decoder) nativeKey(v value, op *Operation) {
 	m, ok := d.Map(v, levelNativeKey)
 	k := &NativeKey{Format: word(d, m.At("format"), "uuid", "uuid", "uuid4", "hex", "token"), where: v.Place()}
 	var at value
-	for _, in := range []string{"header", "json", "form", "query", "graphql"} {
+	for _, in := range []string{"header", "json", "form", "query", "graphql", "aws"} {
 		switch {
 		case !m.Has(in):
 		case at.Given():
@@ -42,6 +42,11 @@ func (d *decoder) nativeKey(v value, op *Operation) {
 		k.Name = k.at.source
 	}
 	op.NativeKey = k
+	if k.In == "aws" {
+		k.at = place{source: "aws.params." + k.Name, root: "aws", steps: []placeStep{{name: "params"}, {name: k.Name}}}
+		op.ignored.add(awsPlace(k.at, "json"))
+		op.ignored.add(awsPlace(k.at, "form"))
+	}
 	op.ignored.add(k.at)
 	d.argument(at, k.at, op)
 }

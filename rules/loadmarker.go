@@ -18,6 +18,9 @@ func (d *decoder) markers(v value, op *Operation) {
 			d.replaces(item, mk, op)
 		}
 	}
+	if op.Connector.service != "" && !op.Connector.signs {
+		op.markers = nil // The request is signed, and nothing can be written into it.
+	}
 	op.unmarkable = v.Given() && len(op.markers) == 0
 }
 
@@ -28,7 +31,7 @@ func (d *decoder) marker(v value, op *Operation) *marker {
 		return nil
 	}
 	mk, found, placed := &marker{append: m.Has("append"), leaves: []leaf{{marks: true}}}, 0, false
-	for _, in := range []string{"json", "form", "query", "graphql", "append"} {
+	for _, in := range []string{"header", "json", "form", "query", "graphql", "append"} {
 		at := m.At(in)
 		if !at.Given() {
 			continue
@@ -71,6 +74,8 @@ func (d *decoder) markerValue(m fields, mk *marker) {
 	switch {
 	case mk.value == nil:
 		return
+	case mk.at.root == "header":
+		d.Fail("value", v, "a header field holds a text", "write text:, or leave it out")
 	case m.Has("text"):
 		d.Fail("value", v, "the marker is either a text or a value", "keep one of text and value")
 	case !mk.append && (mk.value.expr != nil || mk.value.value.kind != jsonObject):

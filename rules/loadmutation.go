@@ -149,7 +149,7 @@ func (d *decoder) earlierNames(c *Connector) {
 
 // where names the place as an expression does.
 func (p place) where() string {
-	if p.root == "json" || p.root == "graphql" {
+	if p.root == "json" || p.root == "graphql" || p.root == "aws" {
 		return p.source
 	}
 	return p.root + "['" + p.steps[0].name + "']"

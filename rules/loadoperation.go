@@ -20,6 +20,8 @@ type matcher struct {
 	graphQL *graphQLMatch
 	// rpc are the methods of JSON-RPC that it takes; none for any body.
 	rpc []string
+	// actions are those of AWS that it takes; none for any request.
+	actions []string
 	// mail says where the mail is; nil for any body.
 	mail *mailFrom
 }
@@ -175,6 +177,7 @@ func (d *decoder) match(v value, op *Operation) *matcher {
 	d.graphQL(m, op, out)
 	d.jsonRPC(m, op, out)
 	d.mail(m, out)
+	d.awsMatch(m, out)
 	if !m.Has("method") && !m.Has("when") && (out.path == nil || !out.path.literal()) {
 		d.Fail("match-all", v, "matches everything: it has no method, no path with a literal and no condition", "add a method or a path")
 	}
@@ -371,6 +374,8 @@ func (m *matcher) covers(other *matcher) bool {
 	}
 	return m.graphQL.covers(other.graphQL) && (m.rpc == nil || other.rpc != nil && !slices.ContainsFunc(other.rpc, func(name string) bool {
 		return !slices.Contains(m.rpc, name)
+	})) && (m.actions == nil || other.actions != nil && !slices.ContainsFunc(other.actions, func(name string) bool {
+		return !slices.Contains(m.actions, name)
 	})) &&
 		(m.when == nil || other.when != nil && strings.TrimSpace(m.when.source) == strings.TrimSpace(other.when.source))
 }
@@ -410,8 +415,10 @@ func (m *matcher) overlaps(other *matcher) bool {
 	if m.path != nil && other.path != nil && !m.path.overlaps(other.path) {
 		return false
 	}
-	if m.rpc != nil && other.rpc != nil && !slices.ContainsFunc(m.rpc, func(name string) bool { return slices.Contains(other.rpc, name) }) {
-		return false
+	for _, names := range [][2][]string{{m.rpc, other.rpc}, {m.actions, other.actions}} {
+		if names[0] != nil && names[1] != nil && !slices.ContainsFunc(names[0], func(name string) bool { return slices.Contains(names[1], name) }) {
+			return false
+		}
 	}
 	return m.graphQL.overlaps(other.graphQL) && (m.when == nil || other.when == nil || !exclusive(m.when.source, other.when.source))
 }

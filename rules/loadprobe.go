@@ -38,9 +38,9 @@ func (d *decoder) probe(v value, op *Operation) *Probe {
 // read reads one request of a probe and how its answers are judged; nil when it has no request. The names of the steps
 // that come after this one are later, nil for a probe without steps.
 func (d *decoder) read(m fields, p *Probe, later []string) *Probe {
-	d.asks(m, p, "probe", inRecord, "get", "post")
-	if m.Has("get") && m.Has("json") {
-		d.Fail("value", m.At("json"), "a get has no body", "write post:, or put it under query:")
+	d.asks(m, p, "probe", inRecord, "get", "head", "post")
+	if (p.method == http.MethodGet || p.method == http.MethodHead) && m.Has("json") {
+		d.Fail("value", m.At("json"), "a get has no body, nor has a head", "write post:, or put it under query:")
 	}
 	p.absenceIsProof = d.boolean(m.At("absence_is_proof"))
 	p.expect = d.judging(m.At("expect"))
@@ -71,7 +71,8 @@ func (d *decoder) read(m fields, p *Probe, later []string) *Probe {
 
 // methods are the keys that say what is sent, with the methods that they stand for.
 var methods = map[string]string{
-	"get": http.MethodGet, "post": http.MethodPost, "put": http.MethodPut, "patch": http.MethodPatch, "delete": http.MethodDelete,
+	"get": http.MethodGet, "head": http.MethodHead,
+	"post": http.MethodPost, "put": http.MethodPut, "patch": http.MethodPatch, "delete": http.MethodDelete,
 }
 
 // asks reads a request that keep-proxy makes: its path under one of the keys, query, header and JSON.

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/net/http/httpguts"
 )
 
 // marker is one write of our marker into what is sent. Its place is in a JSON body, a form or the query.
@@ -183,6 +184,12 @@ func (o *outgoing) write(mk *marker, s *scope) *Refusal {
 		return refusal
 	case mk.at.root == "json" || mk.at.root == "graphql":
 		return o.editBody(mk.at, edits...)
+	case mk.at.root == "header":
+		v, _, err := mk.made(mk.leaves[0], s)
+		if err != nil || !httpguts.ValidHeaderFieldValue(v.text) {
+			return refuse(ProblemIdentity, "the marker's text has no value that a header field can carry")
+		}
+		return o.set(mk.at, v.text)
 	}
 	return o.setPair(mk.at, func(p *pairs) (string, *Refusal) { return mk.intoField(p, s, edits) })
 }

@@ -192,7 +192,7 @@ func (m *matcher) fit(req *Request, host map[string]string, explain bool) fit {
 	}
 	f := fit{ok: true, reason: "method and path fit", path: vars}
 	switch body := req.BodyLoaded(); {
-	case !body && (m.graphQL != nil || m.rpc != nil || m.mail != nil || m.when != nil && m.when.readsBody()):
+	case !body && (m.graphQL != nil || m.rpc != nil || m.actions != nil || m.mail != nil || m.when != nil && m.when.readsBody()):
 		f.needsBody, f.reason = true, "it is told by the body"
 		return f
 	case m.graphQL != nil:
@@ -206,6 +206,11 @@ func (m *matcher) fit(req *Request, host map[string]string, explain bool) fit {
 		var takes bool
 		if takes, f.problem = m.takesCall(req); f.problem == nil && !takes {
 			return fit{reason: because("it takes calls of JSON-RPC: ", strings.Join(m.rpc, " or "))}
+		}
+	case m.actions != nil:
+		var takes bool
+		if takes, f.problem = m.takesAction(req); f.problem == nil && !takes {
+			return fit{reason: because("it takes actions of AWS: ", strings.Join(m.actions, " or "))}
 		}
 	case m.mail != nil:
 		f.problem = (&scope{req: req, mail: m.mail}).view("mail").problem
@@ -403,6 +408,10 @@ func (m *matcher) resembles(req *Request, host map[string]string) bool {
 	if ok && m.rpc != nil && req.BodyLoaded() {
 		takes, problem := m.takesCall(req)
 		ok = takes || problem != nil && problem != refuseBatch
+	}
+	if ok && m.actions != nil && req.BodyLoaded() {
+		takes, problem := m.takesAction(req)
+		ok = takes || problem != nil
 	}
 	if !ok || m.when == nil {
 		return ok

@@ -61,7 +61,7 @@ func (op *Operation) ClientKey(req *Request) (string, bool) {
 		return "", false
 	}
 	s := &scope{req: req}
-	at := op.NativeKey.at
+	at := op.keyPlace(req)
 	if at.root != "json" && at.root != "graphql" {
 		v, ok := s.named(at.root, at.steps[0].name)
 		return v, ok && v != "" && s.problem == nil
@@ -93,18 +93,19 @@ func (o *outgoing) key(mu Mutation) *Refusal {
 	if mu.VendorKey == "" || !httpguts.ValidHeaderFieldValue(mu.VendorKey) {
 		return refuse(ProblemIdentity, "there is no usable key for "+k.Name+"; nothing is sent without it")
 	}
-	if k.at.root == "header" {
-		if refusal := o.req.unreadable(k.at.steps[0].name); refusal != nil {
+	at := o.op.keyPlace(o.req)
+	if at.root == "header" {
+		if refusal := o.req.unreadable(at.steps[0].name); refusal != nil {
 			return refusal
 		}
 	}
-	if k.WhenPresent == PresentRefuse && o.present(k.at) {
+	if k.WhenPresent == PresentRefuse && o.present(at) {
 		return refuse(ProblemAmbiguous, "the request brings its own "+k.Name+", which this operation does not take; leave it out")
 	}
-	if own, sent := o.op.ClientKey(o.req); k.In == "graphql" && sent && own == mu.VendorKey {
-		return nil // It may be in the document, where nothing can be written.
+	if own, sent := o.op.ClientKey(o.req); sent && own == mu.VendorKey {
+		return nil // It may be where nothing can be written: in a document of GraphQL, or under a signature.
 	}
-	return o.set(k.at, mu.VendorKey)
+	return o.set(at, mu.VendorKey)
 }
 
 // present reports whether the request holds anything at the place.
@@ -226,13 +227,16 @@ var digestHeaders = []string{"Content-Md5", "Digest", "Content-Digest", "Repr-Di
 
 // request is the changed request.
 func (o *outgoing) request() (*Request, *Refusal) {
+	if refusal := o.sealed(o.body != nil || o.query != o.req.rawQuery || !maps.EqualFunc(o.header, o.req.Header, slices.Equal)); refusal != nil {
+		return nil, refusal
+	}
 	next := o.req.copy()
 	next.Header, next.rawQuery, next.hasQuery = o.header, o.query, o.hasQuery
 	if o.body == nil {
 		return next, nil
 	}
 	for _, name := range digestHeaders {
-		if len(o.header[name]) > 0 {
+		if len(o.header[name]) > 0 && (name != "X-Amz-Content-Sha256" || o.op.Connector == nil || !o.op.Connector.signs) {
 			return nil, refuse(ProblemAmbiguous, "the request says a digest of its body in "+name+", but the rule must change the body; leave the header out")
 		}
 	}

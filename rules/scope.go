@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"crypto/md5" //nolint:gosec // see bodyMD5
+	"encoding/hex"
 	"errors"
 	"net/http"
 	"strings"
@@ -117,6 +119,16 @@ func (s *scope) bodyDigest() string {
 	return s.digest
 }
 
+// bodyMD5 is the MD5 of the decoded body, by which object stores know content.
+func (s *scope) bodyMD5() string {
+	c := s.req.read()
+	if c.problem != nil {
+		s.note(c.problem)
+	}
+	sum := md5.Sum(c.bytes) //nolint:gosec // nothing is authenticated with it
+	return hex.EncodeToString(sum[:])
+}
+
 // one is the single value of a name; a repeated name is ambiguous.
 func (s *scope) one(values []string, what, name string) (string, bool) {
 	if len(values) > 1 {
@@ -208,11 +220,13 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	case "json", "graphql":
 		v := s.tree(name)
 		return s.once(name, func() any { return celOrEmpty(v, types.DefaultTypeAdapter) }), true
-	case "multipart", "jsonrpc", "mail":
+	case "multipart", "jsonrpc", "mail", "aws":
 		v := s.tree(name)
 		return s.once(name, func() any { return celOrEmpty(v, oddAdapter{s}) }), true
 	case "body_sha256":
 		return s.bodyDigest(), true
+	case "body_md5":
+		return s.bodyMD5(), true
 	case "account":
 		return s.account, true
 	}

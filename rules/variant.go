@@ -107,7 +107,8 @@ func fold(s string) string {
 
 // variables are what an expression may begin with; any other name there is a macro's own.
 var variables = []string{
-	"method", "authority", "host", "path", "query", "form", "header", "query_all", "form_all", "json", "body_sha256", "multipart", "graphql", "jsonrpc", "mail",
+	"method", "authority", "host", "path", "query", "form", "header", "query_all", "form_all", "json", "body_sha256", "body_md5", "multipart", "graphql", "jsonrpc", "mail",
+	"aws",
 	"account", "mutation", "steps", "response", "found", "object", "stored",
 }
 
@@ -149,9 +150,9 @@ func roaming(e ast.Expr) (roams bool, names []string) {
 func (s *scope) checkCase(e *expr) {
 	for _, r := range e.refs {
 		switch r.root {
-		case "json", "multipart":
+		case "json", "multipart", "aws":
 			if name, found := s.variantOf(e, r); found {
-				s.note(refuseVariant(map[string]string{"json": "JSON body", "multipart": "multipart body"}[r.root], name))
+				s.note(refuseVariant(map[string]string{"json": "JSON body", "multipart": "multipart body", "aws": "body"}[r.root], name))
 				return
 			}
 		case "query_all", "form_all":

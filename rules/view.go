@@ -31,6 +31,8 @@ func (s *scope) view(root string) view {
 	case "jsonrpc":
 		_ = s.json() // Its problems are the call's.
 		v = c.view(root, c.parseCall)
+	case "aws":
+		v, _ = s.awsAction()
 	case "mail":
 		if s.mail != nil {
 			v = c.view(s.mail, func() view { return c.parseMail(s.mail) })

@@ -25,7 +25,9 @@ func secretNames(c config.Config) []string {
 	names := c.Proxy.UpstreamProxy.Password.EnvNames()
 	for _, s := range c.Connectors.Settings {
 		if s.Credentials != nil {
-			names = append(names, s.Credentials.Value.EnvNames()...)
+			for _, secret := range s.Credentials.Secrets() {
+				names = append(names, secret.EnvNames()...)
+			}
 		}
 	}
 	for _, w := range c.Notify.Webhooks {

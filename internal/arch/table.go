@@ -65,7 +65,7 @@ var table = []row{
 		tests: []string{"admin/client", "ledger/*store"},
 	},
 	{pkg: "app", may: []string{
-		"config", "rules", "rules/lint", "connectors", "ledger", "ledger/*store", "upstream", "reconcilers", "proxy",
+		"config", "dispatch", "rules", "rules/lint", "connectors", "ledger", "ledger/*store", "upstream", "reconcilers", "proxy",
 		"admin", "admin/wire", "admin/client", "notify", "internal/fault", "internal/clock", "internal/program",
 	}},
 	{pkg: "cli/netns"},
@@ -112,6 +112,7 @@ var confined = []confinement{
 	{lib: "github.com/fsnotify/fsnotify", pkg: "app"},
 	{lib: "github.com/emersion/go-message", pkg: "rules", files: 1},
 	{lib: "go.opentelemetry.io", pkg: "app"},
+	{lib: "github.com/aws/aws-sdk-go-v2", pkg: "app", files: 1},
 	{lib: "software.sslmate.com/src/go-pkcs12", pkg: "app", files: 1},
 	{lib: "C"}, // the program builds without a C compiler
 }

@@ -173,7 +173,7 @@ func (l *linter) leavesOut(f rules.Facts, probe []rules.ProbeFacts) {
 func tellsApart(e *rules.Expr) bool {
 	return slices.ContainsFunc(e.Refs(), func(r rules.Ref) bool {
 		switch r.Root {
-		case "json", "graphql", "form", "form_all", "multipart", "jsonrpc", "mail", "query", "query_all", "path", "host", "header",
+		case "json", "graphql", "form", "form_all", "multipart", "jsonrpc", "mail", "aws", "body_md5", "query", "query_all", "path", "host", "header",
 			"body_sha256", "account", "object":
 			return true
 		case "mutation":
