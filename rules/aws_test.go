@@ -193,3 +193,28 @@ func FuzzAWS(f *testing.F) {
 		}
 	})
 }
+
+// A region has a hyphen, so the hosts of services don't meet.
+func TestHostsOfServicesDontOverlap(t *testing.T) {
+	t.Parallel()
+	file := func(name, host string, aws bool) File {
+		head := strings.NewReplacer("connector: test", "connector: "+name, "[api.test]", "['"+host+"']").Replace(connectorHead)
+		if aws {
+			head = strings.Replace(head, "operations:", "aws: {service: s}\noperations:", 1)
+		}
+		return File{Name: name + ".yaml", Data: []byte(head + simpleMutation)}
+	}
+	buckets := file("buckets", "{bucket}.s3.aws.test", true)
+	set, findings := Load([]File{file("tokens", "sts.{region}.aws.test", true), buckets}, nil, Defaults{})
+	if set == nil {
+		t.Fatal(findings)
+	}
+	for host, want := range map[string]string{"sts.eu-1.aws.test": "tokens", "sts.s3.aws.test": "buckets", "b.s3.aws.test": "buckets"} {
+		if m := set.Match(request(t, "POST https://"+host+"/things/a", `{"name":"a"}`)); m.Connector == nil || m.Connector.Name != want {
+			t.Errorf("%s: %+v", host, m)
+		}
+	}
+	if set, _ := Load([]File{file("tokens", "sts.{region}.aws.test", false), buckets}, nil, Defaults{}); set != nil {
+		t.Error("any label is a region")
+	}
+}

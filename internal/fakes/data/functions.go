@@ -1,6 +1,7 @@
 package data
 
 import (
+	"crypto/md5"  //nolint:gosec // see md5
 	"crypto/sha1" //nolint:gosec // git names blobs by SHA-1; nothing is authenticated with it
 	"encoding/hex"
 	"encoding/json"
@@ -40,6 +41,10 @@ var functions = map[string]struct {
 		return string(out), err
 	}},
 	"sha256": {1, func(a []any) (any, error) { return digest([]byte(fmt.Sprint(a[0]))), nil }},
+	"md5": {1, func(a []any) (any, error) {
+		sum := md5.Sum([]byte(fmt.Sprint(a[0]))) //nolint:gosec // as object stores name content
+		return hex.EncodeToString(sum[:]), nil
+	}},
 	"git_blob_sha": {1, func(a []any) (any, error) {
 		content := fmt.Sprint(a[0])
 		sum := sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(content), content)) //nolint:gosec // as above
