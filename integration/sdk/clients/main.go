@@ -15,6 +15,9 @@ var clients = map[string]func(ctx context.Context, word string) (string, error){
 	"slack-go":  slackClient,
 	"twilio-go": twilioClient,
 	"google-go": calendarClient,
+	"gmail-go":  gmailClient,
+
+	"gmail-go-upload": gmailUpload,
 }
 
 func main() {
