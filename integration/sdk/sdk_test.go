@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +42,8 @@ type library struct {
 	npm bool
 	// person says that nothing can tell what became of a lost change.
 	person bool
+	// serve starts a real server in place of a fake, and tells its address.
+	serve func(*world) string
 }
 
 var all = []library{
@@ -56,6 +60,10 @@ var all = []library{
 	{name: "@notionhq/client", connector: "notion", host: "api.notion.com", npm: true},
 	{name: "@linear/sdk", connector: "linear", host: "api.linear.app", npm: true},
 	{name: "twilio", connector: "twilio", host: "api.twilio.com", npm: true, person: true},
+	{name: "mcp-go", connector: "mcp", host: "mcp.keep-proxy.test", serve: tickets},
+	{name: "@modelcontextprotocol/sdk", connector: "mcp", host: "mcp.keep-proxy.test", npm: true, serve: tickets},
+	{name: "@modelcontextprotocol/client", connector: "mcp", host: "mcp.keep-proxy.test", npm: true, serve: tickets},
+	{name: "@modelcontextprotocol/server-everything", connector: "mcp", host: "mcp.keep-proxy.test", npm: true, serve: everything},
 }
 
 func TestLibraries(t *testing.T) {
@@ -73,7 +81,11 @@ func TestLibraries(t *testing.T) {
 		}
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
-			newWorld(t, bin, l).try()
+			if w := newWorld(t, bin, l); l.serve != nil {
+				w.tryServer()
+			} else {
+				w.try()
+			}
 		})
 	}
 }
@@ -94,6 +106,8 @@ type world struct {
 	bin, dir string
 	fake     *fakes.Fake
 	log      string
+	// passed counts what was posted to a real server, but for calls of tools.
+	passed atomic.Int32
 }
 
 func newWorld(t *testing.T, bin string, l library) *world {
@@ -104,31 +118,49 @@ func newWorld(t *testing.T, bin string, l library) *world {
 		t.Fatal(err)
 	}
 	w.log = filepath.Join(w.dir, "log")
+	if l.serve != nil {
+		w.configure(w.losing(ca, l.serve(w)), nil)
+		return w
+	}
 	if w.fake, err = fakes.Start(fakes.Options{API: l.connector, Log: w.log, CA: ca, Hosts: []string{l.host}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.fake.Close() })
-	settings := map[string]any{}
+	var settings map[string]any
 	if f, ok := w.fake.API.(*data.Fake); ok && f.Configure() != nil {
 		settings = f.Configure()
 	}
-	settings["connector"] = l.connector
+	w.configure(w.fake.Addr(), settings)
+	return w
+}
+
+// configure writes the configuration, by which all is led to one address. Connectors in the world's folder count.
+func (w *world) configure(to string, settings map[string]any) {
+	w.Helper()
+	settings = maps.Clone(settings)
+	if settings == nil {
+		settings = map[string]any{}
+	}
+	settings["connector"] = w.connector
+	own := filepath.Join(w.dir, "connectors")
+	if err := os.MkdirAll(own, 0o700); err != nil {
+		w.Fatal(err)
+	}
 	text, err := yaml.Dump(map[string]any{
 		"proxy": map[string]any{
 			"listen": []string{"127.0.0.1:0"}, "upstream_ca": filepath.Join(w.dir, testca.CertFile),
-			"upstream_proxy": map[string]any{"url": "http://" + leadTo(t, w.fake.Addr())},
+			"upstream_proxy": map[string]any{"url": "http://" + leadTo(w.T, to)},
 		},
 		"admin":      map[string]any{"listen": "127.0.0.1:0"},
 		"ledger":     map[string]any{"dir": filepath.Join(w.dir, "data"), "min_free": "1MiB"},
-		"connectors": map[string]any{"bundled": []string{l.connector}, "settings": []any{settings}},
+		"connectors": map[string]any{"bundled": []string{w.connector}, "dirs": []string{own}, "settings": []any{settings}},
 	})
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(w.dir, "config.yaml"), text, 0o600); err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
-	return w
 }
 
 // leadTo is the address of a proxy that leads each CONNECT to one place.

@@ -16,8 +16,11 @@ var clients = map[string]func(ctx context.Context, word string) (string, error){
 	"twilio-go": twilioClient,
 	"google-go": calendarClient,
 	"gmail-go":  gmailClient,
+	"mcp-go":    mcpClient,
 
 	"gmail-go-upload": gmailUpload,
+	// What serves tickets writes down to the file that the word names what it did.
+	"mcp-go-server": mcpServer,
 }
 
 func main() {

@@ -32,7 +32,36 @@ const clients = {
     const client = twilio('AC00000000000000000000000000000001', 'none');
     return (await client.messages.create({ to: '+15005550006', from: '+15005550001', body: word })).sid;
   },
+  async '@modelcontextprotocol/sdk'(word) {
+    const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
+    const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
+    return ticket(new Client({ name: 'agent', version: '1' }), StreamableHTTPClientTransport, word);
+  },
+  async '@modelcontextprotocol/client'(word) {
+    const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+    const options = { versionNegotiation: { mode: { pin: '2026-07-28' } } };
+    return ticket(new Client({ name: 'agent', version: '1' }, options), StreamableHTTPClientTransport, word);
+  },
+  async '@modelcontextprotocol/server-everything'(word) {
+    const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
+    const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
+    const client = new Client({ name: 'agent', version: '1' });
+    await client.connect(new StreamableHTTPClientTransport(server));
+    const { content } = await client.callTool({ name: 'echo', arguments: { message: word } });
+    await client.close();
+    return content[0].text;
+  },
 };
+
+const server = new URL('https://mcp.keep-proxy.test/mcp');
+
+// Opens a ticket at an MCP server.
+async function ticket(client, Transport, word) {
+  await client.connect(new Transport(server));
+  const made = await client.callTool({ name: 'ticket_create', arguments: { order: word, title: 'It broke' } });
+  await client.close();
+  return made.structuredContent.id;
+}
 
 const [library, word] = process.argv.slice(2);
 if (!clients[library] || !word) {
