@@ -5,12 +5,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+
+	"keep-proxy/internal/coding"
 )
 
 // errMissing is a name that has no value here. Deriving refuses with it, judging
@@ -119,13 +122,18 @@ func (s *scope) bodyDigest() string {
 	return s.digest
 }
 
-// bodyMD5 is the MD5 of the decoded body, by which object stores know content.
+// bodyMD5 is the MD5 of what an object store keeps: the body without aws-chunked alone.
 func (s *scope) bodyMD5() string {
-	c := s.req.read()
-	if c.problem != nil {
+	if c := s.req.read(); c.problem != nil && !c.opaque {
 		s.note(c.problem)
 	}
-	sum := md5.Sum(c.bytes) //nolint:gosec // nothing is authenticated with it
+	body := s.req.body
+	if d := declaredBy(s.req.Header); slices.Contains(coding.Names(d.codings), awsChunked) {
+		if body, _ = undoAWSChunked(d.lengths, body); body == nil {
+			s.note(errCoded)
+		}
+	}
+	sum := md5.Sum(body) //nolint:gosec // nothing is authenticated with it
 	return hex.EncodeToString(sum[:])
 }
 
