@@ -115,3 +115,30 @@ func TestDriveIsNobodysBesideCalendar(t *testing.T) {
 		t.Error("what goes there would not be looked into")
 	}
 }
+
+// Mails go out as drafts or without them. A mail that was recorded in one way is found in the other.
+func TestAMailIsFoundWhicheverWayItIsSent(t *testing.T) {
+	t.Parallel()
+	send := func(direct string) *rules.Connector {
+		set, findings := rules.Load(bundled(t), []rules.Settings{{Connector: "gmail", Parameters: map[string]rules.Given{"direct": {Texts: []string{direct}}, "account": {Texts: []string{"a@x.test"}}}}}, rules.Defaults{})
+		if set == nil {
+			t.Fatalf("findings:\n%v", findings)
+		}
+		return set.Connector("gmail")
+	}
+	drafts, direct := send("false"), send("true")
+	for _, c := range []struct{ then, now *rules.Operation }{
+		{drafts.Operation("message.send"), direct.Operation("message.sendDirect")},
+		{direct.Operation("message.sendDirect"), drafts.Operation("message.send")},
+	} {
+		req, refusal := rules.Rebuild("POST", "https://gmail.googleapis.com/gmail/v1/users/me/messages/send",
+			http.Header{"Content-Type": {"application/json"}}, []byte(`{"raw":"VG86IGJvYkBleGFtcGxlLm9yZwpTdWJqZWN0OiBIaSB0aGVyZQoKaGVsbG8"}`))
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		found, err := c.now.Under(c.then, rules.OwnHosts, req, false)
+		if err != nil || found.Derived == nil || found.Unsure != "" {
+			t.Errorf("%s: %+v, %v", c.now.Name, found, err)
+		}
+	}
+}
