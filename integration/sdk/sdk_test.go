@@ -233,7 +233,9 @@ func (w *world) try() {
 }
 
 // changes reports whether a request is neither a read by POST nor what a sending in steps prepares.
-func changes(identity string) bool { return identity != "" && !strings.HasPrefix(identity, data.Prepares) }
+func changes(identity string) bool {
+	return identity != "" && !strings.HasPrefix(identity, data.Prepares)
+}
 
 // run runs the library by a shell script, and returns the exit code and what was written.
 func (w *world) run(script string) (int, string) {
