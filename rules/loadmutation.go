@@ -47,14 +47,14 @@ func (d *decoder) mutation(m fields, op *Operation, l *loading) {
 	d.strategies(m.At("reconcile"), op)
 	d.verifiable(m.At("verify_on_replay"), op, l)
 	d.compensate(m.At("compensate"), op)
-	op.namesJSON = op.graphQL || op.reads("json")
+	op.namesJSON = op.graphQL || op.reads("json", "aws")
 	if op.reads("multipart") {
 		op.view = "multipart"
 	}
 	if op.mails {
 		op.view = "mail"
 	}
-	op.bytesOnly = !op.namesJSON && op.view == "" && !op.reads("form", "form_all") && (op.collations == nil || op.collations.body == 0)
+	op.bytesOnly = !op.namesJSON && op.view == "" && !op.reads("form", "form_all", "aws") && (op.collations == nil || op.collations.body == 0)
 }
 
 // reads reports whether the rule reads, or names a place of, the request's body under one of the roots.
@@ -266,7 +266,7 @@ func (d *decoder) boundsOf(v value) *Bounds {
 func (d *decoder) payload(v value, op *Operation) {
 	op.ignored, op.minor = &placed{}, &placed{}
 	for _, m := range op.matches {
-		if m.mail != nil && m.mail.at.root == "json" {
+		if m.mail != nil && m.mail.at.root != "body" {
 			op.ignored.add(m.mail.at) // The mail is compared by what it says.
 		}
 	}

@@ -47,6 +47,11 @@ func (f *mailFrom) find(c *content) (raw []byte, beside *jsonValue, why string) 
 		return c.bytes, nil, ""
 	}
 	v, err := walk(c.json, f.at.steps)
+	if f.at.root == "form" && c.form != nil && c.form.problem == nil {
+		if values := c.form.values(f.at.steps[0].name); len(values) == 1 {
+			v, err = stringValue(values[0]), nil
+		}
+	}
 	if err != nil || c.jsonProblem != nil || v.kind != jsonString {
 		return nil, nil, "there is no text at " + f.at.source
 	}
@@ -307,6 +312,6 @@ func (d *decoder) mail(m fields, out *matcher) {
 	if from.Given() && from.Value == "body" {
 		out.mail.at = place{source: "body", root: "body"}
 	} else if from.Given() {
-		out.mail.at, _ = d.place(from, "json")
+		out.mail.at, _ = d.place(from, "json", "form")
 	}
 }

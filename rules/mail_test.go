@@ -3,6 +3,7 @@ package rules
 import (
 	"encoding/base64"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -308,4 +309,31 @@ func FuzzMail(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A form has the mail in one field. What stands beside it is payload.
+func TestAMailInAForm(t *testing.T) {
+	t.Parallel()
+	set := load(t, connectorHead+`
+  - name: send
+    match: {method: POST, path: /form, mail: {from: "form['Raw.Data']", encoding: base64}}
+    effect: mutation
+    identity: {to: addresses(mail.to)}
+    reconcile: [{none: why}]
+    manual_check: look
+`)
+	send := func(more, fields string) *Request {
+		mail := url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(simpleMail(more, "Hi"))))
+		return request(t, "POST https://api.test/form", "Raw.Data="+mail+fields, "Content-Type: application/x-www-form-urlencoded")
+	}
+	first := derive(t, set, send("Date: Fri, 02 Jan 2026 03:04:05 +0000\n", "&Tag=a"))
+	if again := derive(t, set, send("Date: Sat, 03 Jan 2026 03:04:05 +0000\n", "&Tag=a")); again.PayloadDigest != first.PayloadDigest {
+		t.Error("the mail's date is payload")
+	}
+	if other := derive(t, set, send("", "&Tag=b")); other.PayloadDigest == first.PayloadDigest || identityOf(other) != identityOf(first) {
+		t.Errorf("beside it: %s, %s", identityOf(other), identityOf(first))
+	}
+	if m := set.Match(send("", "&Raw.Data=x")); m.Refusal == nil {
+		t.Error("two mails are taken for one")
+	}
 }

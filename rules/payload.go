@@ -203,6 +203,8 @@ func (op *Operation) appendBody(dst []byte, s *scope, without *placed, n *collat
 	case seen != nil && op.comparesJSON(c): // What is beside a mail counts, too.
 		v := n.tree().apply(c.json, m)
 		return append(appendCanonical(append(dst, ','), &v, nil), ']')
+	case seen != nil && op.view == "mail" && c.form != nil && c.form.problem == nil:
+		return append(appendPairs(append(dst, ','), c.form, "form", n, gone("form")), ']')
 	case seen != nil:
 		return append(dst, ']')
 	case len(c.bytes) == 0:

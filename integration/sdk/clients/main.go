@@ -21,6 +21,11 @@ var clients = map[string]func(ctx context.Context, word string) (string, error){
 	"gmail-go-upload": gmailUpload,
 	// What serves tickets writes down to the file that the word names what it did.
 	"mcp-go-server": mcpServer,
+	"aws-sqs":       sqsClient,
+	"aws-s3":        s3Client,
+	"aws-dynamodb":  dynamoClient,
+	"aws-ses":       sesClient,
+	"aws-sns":       snsClient,
 }
 
 func main() {

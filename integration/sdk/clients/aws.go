@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sesv2"
+	sestypes "github.com/aws/aws-sdk-go-v2/service/sesv2/types"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+)
+
+// byKey is a script's own key.
+var byKey = aws.Config{
+	Region: "eu-west-1",
+	Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: "AKIDSCRIPT", SecretAccessKey: "secret-of-a-script", SessionToken: "temporary"}, nil
+	}),
+}
+
+// sqsClient queues a message.
+func sqsClient(ctx context.Context, word string) (string, error) {
+	made, err := sqs.NewFromConfig(byKey).SendMessage(ctx, &sqs.SendMessageInput{
+		QueueUrl: aws.String("https://sqs.eu-west-1.amazonaws.com/123456789012/q"), MessageBody: &word,
+	})
+	if err != nil {
+		return "", err
+	}
+	return *made.MessageId, nil
+}
+
+// s3Client puts an object. Its content goes out in chunks, with a checksum behind them.
+func s3Client(ctx context.Context, word string) (string, error) {
+	made, err := s3.NewFromConfig(byKey).PutObject(ctx, &s3.PutObjectInput{
+		Bucket: aws.String("letters"), Key: aws.String("a folder/" + word), Body: strings.NewReader("hello"), ContentType: aws.String("text/plain"),
+	})
+	if err != nil {
+		return "", err
+	}
+	return *made.ETag, nil
+}
+
+// dynamoClient changes an item in a transaction.
+func dynamoClient(ctx context.Context, word string) (string, error) {
+	_, err := dynamodb.NewFromConfig(byKey).TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+		TransactItems: []dynamotypes.TransactWriteItem{{Put: &dynamotypes.Put{
+			TableName: aws.String("orders"), Item: map[string]dynamotypes.AttributeValue{"pk": &dynamotypes.AttributeValueMemberS{Value: word}},
+		}}},
+	})
+	return word, err
+}
+
+// sesClient sends a mail.
+func sesClient(ctx context.Context, word string) (string, error) {
+	text := &sestypes.Content{Data: &word}
+	made, err := sesv2.NewFromConfig(byKey).SendEmail(ctx, &sesv2.SendEmailInput{
+		FromEmailAddress: aws.String("ann@example.com"), Destination: &sestypes.Destination{ToAddresses: []string{"bob@example.com"}},
+		Content: &sestypes.EmailContent{Simple: &sestypes.Message{Subject: text, Body: &sestypes.Body{Text: text}}},
+	})
+	if err != nil {
+		return "", err
+	}
+	return *made.MessageId, nil
+}
+
+// snsClient publishes a message.
+func snsClient(ctx context.Context, word string) (string, error) {
+	made, err := sns.NewFromConfig(byKey).Publish(ctx, &sns.PublishInput{
+		TopicArn: aws.String("arn:aws:sns:eu-west-1:123456789012:news"), Message: &word,
+	})
+	if err != nil {
+		return "", err
+	}
+	return *made.MessageId, nil
+}
