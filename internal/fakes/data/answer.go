@@ -97,7 +97,7 @@ func written(v any, all bool) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, value := range v {
-			if all || !strings.HasPrefix(name, hidden) {
+			if all || !strings.HasPrefix(name, hidden) || name == "__typename" {
 				out[name] = written(value, all)
 			}
 		}
