@@ -49,6 +49,7 @@ type library struct {
 var all = []library{
 	{name: "stripe-go", connector: "stripe", host: "api.stripe.com"},
 	{name: "go-github", connector: "github", host: "api.github.com"},
+	{name: "githubv4", connector: "github", host: "api.github.com"},
 	{name: "slack-go", connector: "slack", host: "slack.com"},
 	{name: "twilio-go", connector: "twilio", host: "api.twilio.com", person: true},
 	{name: "google-go", connector: "google-calendar", host: "www.googleapis.com"},

@@ -12,6 +12,7 @@ import (
 var clients = map[string]func(ctx context.Context, word string) (string, error){
 	"stripe-go": stripeClient,
 	"go-github": githubClient,
+	"githubv4":  githubGraphQLClient,
 	"slack-go":  slackClient,
 	"twilio-go": twilioClient,
 	"google-go": calendarClient,
