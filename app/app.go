@@ -70,7 +70,8 @@ type Options struct {
 	descriptors func() (clients, others int)
 }
 
-// Trial is what differs while connectors are tried against a fake. The fake has no rate that must be kept.
+// Trial is what differs while connectors are tried against a fake. The fake has no rate that must be kept. Nothing is
+// done by itself as time passes: who tries it calls Round.
 type Trial struct {
 	// Dial connects to the fake in place of every upstream. Neither egress nor another proxy is asked.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -195,8 +196,8 @@ func (a *App) note(text string) {
 	a.options.Log.Warn().Msg(text)
 }
 
-// Kick has the reconciler look at once for what is due.
-func (a *App) Kick() { a.reconciler.Kick() }
+// Round has the reconciler try what is due, and returns when that is done.
+func (a *App) Round(ctx context.Context) { a.reconciler.RunOnce(ctx) }
 
 func (a *App) now() ledger.Stamp { return ledger.Stamp(clock.Take(a.clock)) }
 

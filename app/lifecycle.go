@@ -46,9 +46,11 @@ func (a *App) start(ctx context.Context) error {
 	if a.healthListener != nil {
 		a.running.Go(func() { a.end("health", a.admin.ServeHealth(a.healthListener)) })
 	}
-	a.running.Go(func() { a.reconciler.Run(a.ctx) })
-	a.running.Go(a.expireRuns)
-	a.running.Go(func() { a.keeper.run(a.ctx) })
+	if a.options.Trial == nil {
+		a.running.Go(func() { a.reconciler.Run(a.ctx) })
+		a.running.Go(a.expireRuns)
+		a.running.Go(func() { a.keeper.run(a.ctx) })
+	}
 	if a.options.Watch {
 		if w := newWatching(a); w != nil {
 			a.running.Go(func() { w.run(a.ctx) })

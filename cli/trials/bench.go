@@ -40,41 +40,15 @@ type Options struct {
 	Log zerolog.Logger
 
 	// only names the trials to make, in tests; none means all. edit changes what the script sends for the nth time.
-	only []string
-	edit func(nth int, r rules.Raw) rules.Raw
+	// patience bounds one trial.
+	only     []string
+	edit     func(nth int, r rules.Raw) rules.Raw
+	patience time.Duration
 }
 
-// slowness is how much longer the machine's time is than that of the trials. So what happens within one second of the
-// API's doesn't depend on how busy the machine is.
-const slowness = 100
-
-// movedClock is moved on by hand. By itself it creeps.
-type movedClock struct {
-	clock.Clock
-	began time.Time
-	start clock.Stamp
-	by    atomic.Int64
-}
-
-func newClock() *movedClock {
-	c := clock.System()
-	return &movedClock{Clock: c, began: time.Now(), start: clock.Take(c)}
-}
-
-func (c *movedClock) passed() time.Duration {
-	return time.Since(c.began)/slowness + time.Duration(c.by.Load())
-}
-
-func (c *movedClock) Now() time.Time          { return c.start.Wall.Add(c.passed()) }
-func (c *movedClock) Mono() time.Duration     { return c.start.Mono + c.passed() }
-func (c *movedClock) Boot() time.Duration     { return c.start.Boot + c.passed() }
-func (c *movedClock) advance(d time.Duration) { c.by.Add(int64(max(d, 0))) }
-
-// align moves on to the first part of a second.
-func (c *movedClock) align() {
-	now := c.Now()
-	c.advance(now.Truncate(time.Second).Add(time.Second + 200*time.Millisecond).Sub(now))
-}
+// began is when the trials begin, whatever the day is: what they come to doesn't depend on it. Their clock moves only when
+// it is told to.
+var began = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 
 // bench is the program with one connector.
 type bench struct {
@@ -82,7 +56,7 @@ type bench struct {
 	dir       string
 	ca        *testca.CA
 	fake      *data.Fake
-	clock     *movedClock
+	clock     *clock.Fake
 	app       *app.App
 	api       *client.Client
 	connector *rules.Connector
@@ -95,11 +69,12 @@ type bench struct {
 	number   int         // of all trials
 	tries    int         // of those with this program
 	doubtful bool        // what was found in a trial belongs to another mutation
+	stuck    bool        // a trial took too long
 }
 
 // Run tries every mutating operation of the connector.
 func Run(ctx context.Context, o Options) (report Report, err error) {
-	b := &bench{o: o, clock: newClock()}
+	b := &bench{o: o, clock: clock.NewFake(began)}
 	defer func() { err = errors.Join(err, b.stop()) }() //nolint:contextcheck // What was started ends, also when ctx has ended.
 	if b.fake, err = data.Load(o.Fake); err != nil {
 		return Report{}, err
@@ -194,13 +169,13 @@ func (b *bench) configuration() (config.Config, error) {
 	text, err := yaml.Dump(map[string]any{
 		"proxy": map[string]any{
 			"listen": []string{"127.0.0.1:0"}, "upstream_ca": filepath.Join(b.dir, testca.CertFile), "hold": "0s",
-			"timeouts": map[string]any{"total": "30s", "response": "20s"},
+			"timeouts": map[string]any{"total": "30s", "response": "20s", "dial": "30s"},
 		},
 		"admin":  map[string]any{"listen": "127.0.0.1:0"},
 		"ledger": map[string]any{"dir": filepath.Join(b.dir, "data"), "min_free": "1MiB"},
 		"runs":   map[string]any{"ttl": "8760h"},
 		// What is asked in vain is given up after a day and a half: later than any window of a key that vendors publish.
-		"reconcile":  map[string]any{"base": "1m", "cap": "3h", "jitter": 0, "max_attempts": 4, "max_age": "36h"},
+		"reconcile":  map[string]any{"inline": "1m", "base": "1m", "cap": "3h", "jitter": 0, "max_attempts": 4, "max_age": "36h"},
 		"connectors": connectors,
 	})
 	if err != nil {

@@ -186,6 +186,7 @@ func lateCommit(t *trial) (Cell, error) {
 
 // ended waits until the fake has ended the first request that makes the effect.
 func (t *trial) ended() error {
+	t.waits = "the fake's late commit"
 	first := ""
 	_, err := oracle.Wait(t.ctx, t.log.Path(), func(all oracle.Tally) bool {
 		for _, e := range all.Events {
@@ -238,8 +239,8 @@ func duplicate(t *trial) (Cell, error) {
 
 // settled is the item's record once the program doesn't ask any more.
 func (t *trial) settled(item string) (*wire.Mutation, error) {
+	m, err := t.mutation(item)
 	for range rounds {
-		m, err := t.mutation(item)
 		switch {
 		case err != nil:
 			return nil, err
@@ -251,9 +252,7 @@ func (t *trial) settled(item string) (*wire.Mutation, error) {
 			}
 			return m, nil
 		}
-		if err := t.look(item, m); err != nil {
-			return nil, err
-		}
+		m, err = t.look(item, m)
 	}
 	return nil, fmt.Errorf("the outcome isn't known after %d rounds", rounds)
 }

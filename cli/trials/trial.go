@@ -2,6 +2,7 @@ package trials
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -16,6 +17,7 @@ import (
 
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/clock"
 	"keep-proxy/internal/fakes/data"
 	"keep-proxy/internal/fakes/oracle"
 	"keep-proxy/internal/fakes/script"
@@ -24,9 +26,13 @@ import (
 )
 
 const (
-	// patience bounds what the program takes for one step. Only what is broken takes so long.
-	patience  = 20 * time.Second
-	pollEvery = 10 * time.Millisecond
+	// patience bounds one trial on the machine's clock. Only what is broken takes so long.
+	patience = time.Minute
+	// apart is how much time passes between two trials. What is older than 25 hours can't have made what a probe finds.
+	// No connection is kept so long.
+	apart = 26*time.Hour + 200*time.Millisecond
+	// way is how long a request is on its way.
+	way = 20 * time.Millisecond
 	// rounds is how often a script is run again, or the program looked after, before a trial gives up.
 	rounds = 60
 )
@@ -44,7 +50,10 @@ type trial struct {
 	// refusable says that the API may refuse a second effect for good.
 	refusable bool
 	sent      int
-	ids       map[string]string // of records, by items
+	// waits says what for.
+	waits string
+	ids   map[string]string // of records, by items
+	open  map[string]bool   // items whose outcome wasn't known when it was last looked at
 }
 
 // reply is what the script got. Refused is why its run could not be opened.
@@ -72,40 +81,62 @@ func (r reply) String() string {
 // try makes one trial. Where what was found belongs to another mutation, it may be an earlier trial's, whose object had
 // the same id. Then the trial is made once more, with a program that knows of none.
 func (b *bench) try(ctx context.Context, one Kind, s rules.Sample) (Cell, error) {
-	b.doubtful = false
+	b.doubtful, b.stuck = false, false
 	cell, err := b.once(ctx, one, s)
-	if err != nil || !b.doubtful || b.tries == 1 {
-		return cell, err
+	again := b.doubtful && b.tries > 1
+	if err == nil && (again || b.stuck) {
+		err = errors.Join(b.stop(), b.start(ctx)) //nolint:contextcheck // It stops also when ctx has ended.
 	}
-	if err := errors.Join(b.stop(), b.start(ctx)); err != nil { //nolint:contextcheck // It stops also when ctx has ended.
-		return Cell{}, err
+	if err != nil || !again {
+		return cell, err
 	}
 	return b.once(ctx, one, s)
 }
 
-// once makes one trial, with a fake of its own.
+// once makes one trial, with a fake of its own. One that takes too long is cut off.
 func (b *bench) once(ctx context.Context, one Kind, s rules.Sample) (cell Cell, err error) {
-	b.clock.align()
+	b.clock.Advance(b.clock.Now().Truncate(time.Second).Add(apart).Sub(b.clock.Now()))
 	b.number++
 	b.tries++
-	t := &trial{bench: b, ctx: ctx, sample: s, api: b.api, workflow: fmt.Sprintf("trial-%d", b.number), ids: map[string]string{}}
+	bounded, cancel := context.WithTimeout(ctx, cmp.Or(b.o.patience, patience))
+	defer cancel()
+	t := &trial{
+		bench: b, ctx: bounded, sample: s, api: b.api, workflow: fmt.Sprintf("trial-%d", b.number), ids: map[string]string{}, open: map[string]bool{},
+	}
 	if err := t.serve(); err != nil { //nolint:contextcheck // What it starts ends with the trial.
 		return Cell{}, err
 	}
-	defer func() { err = errors.Join(err, t.end()) }()
+	defer context.AfterFunc(bounded, func() { _ = t.server.Close() })() //nolint:contextcheck // as above
 	cell, seen := one.run(t)
-	if seen != nil {
+	switch b.stuck = bounded.Err() != nil; {
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case b.stuck:
+		cell = Cell{Outcome: Failed, Said: "it takes too long; it waits for " + t.waits}
+	case seen != nil:
 		cell = Cell{Outcome: Failed, Said: seen.Error()}
 	}
 	cell.Trial = one.Name
-	return cell, nil
+	return cell, errors.Join(err, t.end())
+}
+
+// distant is a fake some way off: what it does is a little later than what was done before it was asked.
+type distant struct {
+	*data.Fake
+	clock *clock.Fake
+}
+
+// Serve serves once the request has come.
+func (d distant) Serve(ctx context.Context, c *server.Call) (*server.Answer, error) {
+	d.clock.Advance(way)
+	return d.Fake.Serve(ctx, c)
 }
 
 // serve starts the fake.
 func (t *trial) serve() error {
 	var err error
 	t.fake = t.bench.fake.Fresh(t.number * 1000)
-	cfg := server.Config{API: t.fake, Now: t.clock.Now}
+	cfg := server.Config{API: distant{t.fake, t.clock}, Now: t.clock.Now}
 	if t.sample.Request.Scheme == "https" {
 		if cfg.Certificate, err = t.ca.Leaf(t.hosts...); err != nil {
 			return err
@@ -125,7 +156,10 @@ func (t *trial) serve() error {
 
 // end leaves nothing behind that could reach the next fake.
 func (t *trial) end() error {
-	for _, item := range []string{"a", "b"} {
+	for item, open := range t.open {
+		if !open {
+			continue
+		}
 		if m, err := t.mutation(item); err == nil && m != nil && unresolved(m) {
 			over := wire.Resolve{Action: wire.ActionSkip, Reason: "the trial is over", Actor: "trials", Version: m.Version, Force: true}
 			_, _ = t.api.Resolve(t.ctx, m.ID, over)
@@ -154,6 +188,8 @@ func (t *trial) own() script.Match {
 
 // send runs the script for an item: one run, one request.
 func (t *trial) send(item string, request rules.Raw) reply {
+	t.waits = "the answer to item " + item
+	t.open[item] = true
 	opened, err := t.api.OpenRun(t.ctx, wire.OpenRun{Workflow: t.workflow + item, Item: item, Takeover: true, OnFailure: "abort"}, "")
 	if err != nil {
 		if p, ok := errors.AsType[*wire.Problem](err); ok {
@@ -170,7 +206,7 @@ func (t *trial) send(item string, request rules.Raw) reply {
 	roots.AppendCertsFromPEM([]byte(opened.CAPEM))
 	transport := &http.Transport{
 		Proxy: http.ProxyURL(proxy), DisableKeepAlives: true, DisableCompression: true,
-		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, Time: t.clock.Now},
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, Time: t.clock.Now, CurvePreferences: []tls.CurveID{tls.X25519}},
 	}
 	if t.sent++; t.o.edit != nil {
 		request = t.o.edit(t.sent, request)
@@ -183,14 +219,13 @@ func (t *trial) send(item string, request rules.Raw) reply {
 	t.authorise(r)
 	r.GetBody = nil // The transport doesn't try again by itself.
 	here := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	answer, err := (&http.Client{Transport: transport, Timeout: patience, CheckRedirect: here}).Do(r)
+	answer, err := (&http.Client{Transport: transport, CheckRedirect: here}).Do(r)
 	if err != nil {
 		return reply{err: err}
 	}
 	defer func() { _ = answer.Body.Close() }()
-	if id := answer.Header.Get("Keep-Mutation"); id != "" {
-		t.ids[item] = id
-	}
+	t.ids[item] = answer.Header.Get("Keep-Mutation")
+	t.open[item] = answer.Header.Get("Keep-State") != "applied"
 	body, err := io.ReadAll(answer.Body)
 	return reply{status: answer.StatusCode, header: answer.Header, body: body, err: err}
 }
@@ -221,54 +256,45 @@ func (t *trial) mutation(item string) (*wire.Mutation, error) {
 			return nil, nil
 		}
 	}
-	return t.api.Mutation(t.ctx, t.ids[item])
-}
-
-// await waits until the record is another than m, or decided.
-func (t *trial) await(item string, m *wire.Mutation) error {
-	late := time.Now().Add(patience)
-	for time.Now().Before(late) {
-		now, err := t.mutation(item)
-		if err != nil {
-			return err
-		}
-		if now.Version != m.Version || !asking(now) {
-			return nil
-		}
-		select {
-		case <-t.ctx.Done():
-			return t.ctx.Err()
-		case <-time.After(pollEvery):
-		}
-	}
-	return fmt.Errorf("the program doesn't go on with %s, which is %s: %s", m.ID, m.State, m.Reason)
+	m, err := t.api.Mutation(t.ctx, t.ids[item])
+	t.open[item] = err != nil || unresolved(m)
+	return m, err
 }
 
 // pass lets time pass. What is due meanwhile is done at its time.
 func (t *trial) pass(item string, d time.Duration) error {
 	until := t.clock.Now().Add(d)
+	m, err := t.mutation(item)
 	for range rounds {
-		m, err := t.mutation(item)
-		if err != nil {
-			return err
-		}
-		if m == nil || !asking(m) || m.NextTryAt.After(until) {
+		if err != nil || m == nil || !asking(m) || m.NextTryAt.After(until) {
 			break
 		}
-		if err := t.look(item, m); err != nil {
-			return err
-		}
+		m, err = t.look(item, m)
 	}
-	t.clock.advance(until.Sub(t.clock.Now()))
-	t.app.Kick()
-	return nil
+	if err != nil {
+		return err
+	}
+	return t.advance(until)
 }
 
-// look moves the clock on to the record's next try, and waits until that was made.
-func (t *trial) look(item string, m *wire.Mutation) error {
-	t.clock.advance(m.NextTryAt.Sub(t.clock.Now()) + time.Millisecond)
-	t.app.Kick()
-	return t.await(item, m)
+// look moves the clock on to the record's next try, has it made, and returns what the record is then.
+func (t *trial) look(item string, m *wire.Mutation) (*wire.Mutation, error) {
+	if err := t.advance(m.NextTryAt); err != nil {
+		return nil, err
+	}
+	now, err := t.mutation(item)
+	if err == nil && asking(now) && now.Version == m.Version {
+		err = fmt.Errorf("the program doesn't go on with %s, which is %s: %s", m.ID, m.State, m.Reason)
+	}
+	return now, err
+}
+
+// advance moves the clock on, and has done what is due then.
+func (t *trial) advance(until time.Time) error {
+	t.waits = "the program's tries"
+	t.clock.Advance(max(until.Sub(t.clock.Now()), 0))
+	t.app.Round(t.ctx)
+	return t.ctx.Err()
 }
 
 // tally is the fake's log, with the effects that count. A state that is set again is no second effect.
