@@ -34,6 +34,10 @@ type Options struct {
 	Name      string
 	// Fake is the file of the fake.
 	Fake []byte
+	// Operations are those that are tried; none means all.
+	Operations []string
+	// Each, if not nil, gets each operation as soon as it was tried.
+	Each func(Row)
 	// Version is the program's.
 	Version string
 	// Log gets what the program logs.
@@ -83,6 +87,11 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 		return Report{}, err
 	}
 	report = Report{Connector: b.connector.Name, Title: b.connector.Title, Fake: b.fake.Name(), Rows: []Row{}}
+	add := func(row Row) {
+		if report.Rows = append(report.Rows, row); o.Each != nil {
+			o.Each(row)
+		}
+	}
 	for _, s := range b.samples {
 		if u, err := url.ParseRequestURI(s.Request.Target); err != nil || !b.fake.Changes(s.Request.Method, u.Path) {
 			b.others = append(b.others, s.Operation)
@@ -99,12 +108,30 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 			}
 			row.Cells = append(row.Cells, cell)
 		}
-		report.Rows = append(report.Rows, row)
+		add(row)
 	}
 	for _, op := range b.others {
-		report.Rows = append(report.Rows, Row{Operation: op.Name, Cells: []Cell{}})
+		add(Row{Operation: op.Name, Cells: []Cell{}})
 	}
 	return report, nil
+}
+
+// choose leaves the operations that were asked for.
+func (b *bench) choose() error {
+	if len(b.o.Operations) == 0 {
+		return nil
+	}
+	left := slices.Clone(b.o.Operations)
+	other := func(op *rules.Operation) bool {
+		left = slices.DeleteFunc(left, func(name string) bool { return name == op.Name })
+		return !slices.Contains(b.o.Operations, op.Name)
+	}
+	b.samples = slices.DeleteFunc(b.samples, func(s rules.Sample) bool { return other(s.Operation) })
+	b.others = slices.DeleteFunc(b.others, other)
+	if len(left) > 0 {
+		return fmt.Errorf("the connector %s has no mutating operation %s", b.connector.Name, strings.Join(left, ", "))
+	}
+	return nil
 }
 
 // start starts the program, with a new folder.
@@ -212,7 +239,7 @@ func (b *bench) load(c config.Config) error {
 	for i, host := range b.hosts {
 		b.hosts[i] = strings.Split(host, ":")[0]
 	}
-	return nil
+	return b.choose()
 }
 
 // dial connects to the fake of now, whatever the address.

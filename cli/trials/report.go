@@ -67,18 +67,24 @@ func (c Cell) sentence() string {
 	return fmt.Sprintf("%s: %s", c.Outcome, strings.TrimSpace(c.Said))
 }
 
+// Text writes the operation for people.
+func (r Row) Text() string {
+	if len(r.Cells) == 0 {
+		return r.Operation + "\n  not tried: no case has a request that could be sent, or the fake has no such change\n"
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s (%s)\n", r.Operation, r.Case)
+	for _, c := range r.Cells {
+		fmt.Fprintf(&out, "  %-26s %s\n", c.Trial, c.sentence())
+	}
+	return out.String()
+}
+
 // Text writes the report for people.
 func (r Report) Text() string {
 	var out strings.Builder
 	for _, row := range r.Rows {
-		if len(row.Cells) == 0 {
-			fmt.Fprintf(&out, "%s\n  not tried: no case has a request that could be sent, or the fake has no such change\n", row.Operation)
-			continue
-		}
-		fmt.Fprintf(&out, "%s (%s)\n", row.Operation, row.Case)
-		for _, c := range row.Cells {
-			fmt.Fprintf(&out, "  %-26s %s\n", c.Trial, c.sentence())
-		}
+		out.WriteString(row.Text())
 	}
 	return out.String()
 }

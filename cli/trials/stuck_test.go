@@ -62,3 +62,20 @@ func TestATrialThatNeverEndsHasFailed(t *testing.T) {
 		t.Errorf("the next trial: %+v, %v", cell, err)
 	}
 }
+
+func TestOperationsAreTriedAsAsked(t *testing.T) {
+	t.Parallel()
+	o := refunds(t)
+	o.only = []string{"applied"}
+	var tried []string
+	o.Each = func(r Row) { tried = append(tried, r.Operation) }
+	o.Operations = []string{"refund.create"}
+	report, err := Run(t.Context(), o)
+	if err != nil || len(report.Rows) != 1 || !slices.Equal(tried, o.Operations) {
+		t.Errorf("%d rows, tried %v, %v", len(report.Rows), tried, err)
+	}
+	o.Operations = []string{"refund.create", "refund.undo"}
+	if report, err = Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "refund.undo") {
+		t.Errorf("%d rows, %v: want an error that names what there isn't", len(report.Rows), err)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 // newConnectorsTest makes the command that tries a connector against a fake.
 func newConnectorsTest() *cobra.Command {
 	var fake string
+	var operations []string
 	cmd := &cobra.Command{
 		Use:   "test NAME|FILE",
 		Short: "Try a connector against a fake of its API",
@@ -29,18 +31,21 @@ func newConnectorsTest() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o.Version, o.Log = version(), zerolog.Nop()
-			report, err := trials.Run(cmd.Context(), o)
-			if err != nil {
-				return err
+			o.Version, o.Log, o.Operations = version(), zerolog.Nop(), operations
+			if !asJSON(cmd) {
+				o.Each = func(row trials.Row) { err = errors.Join(err, show(cmd, row, showTrials)) }
 			}
-			err = show(cmd, report, showTrials)
+			report, failed := trials.Run(cmd.Context(), o)
+			if err = errors.Join(err, failed); err == nil && asJSON(cmd) {
+				err = writeJSON(cmd.OutOrStdout(), report)
+			}
 			if err == nil && report.Failed() {
 				err = quietly(codeFailed)
 			}
 			return err
 		},
 	}
+	cmd.Flags().StringSliceVar(&operations, "operation", nil, "only these operations")
 	cmd.Flags().StringVar(&fake, "fake", "", "file with the fake; of a bundled connector there is one")
 	return jsonFlag(cmd)
 }
@@ -69,8 +74,8 @@ func trialOptions(name, fake string) (o trials.Options, err error) {
 	return o, nil
 }
 
-// showTrials shows the report, a line each. It quotes files of others, whose text must not drive the terminal.
-func showTrials(p *page, r trials.Report) {
+// showTrials shows what came of an operation. It quotes files of others, whose text must not drive the terminal.
+func showTrials(p *page, r trials.Row) {
 	for line := range strings.Lines(r.Text()) {
 		p.sayf("%s", printable(strings.TrimRight(line, "\n")))
 	}
