@@ -257,6 +257,8 @@ func (d *decoder) template(v value, at position) *template {
 		d.Members(v, func(name string, _, member value) {
 			if len(v.Content) == 2 && name == "cel" {
 				t.expr = d.expr(member, at)
+			} else if name == "cel" {
+				d.Fail("literal", member, "stands beside other members", "write an expression with a comma in quotes: {cel: \"f(a, b)\"}")
 			} else if sub := d.template(member, at); sub != nil {
 				t.names = append(t.names, name)
 				t.items = append(t.items, sub)

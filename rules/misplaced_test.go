@@ -45,6 +45,8 @@ func TestAnExpressionWhereYAMLIsLiteralIsRefused(t *testing.T) {
 		"a name in braces":              {`{cel: json.ref}`, `"{found}"`, true},
 		"the whole object as a word":    {`{cel: json.ref}`, `found`, true},
 		"a name in braces of a field":   {`{cel: json.ref}`, `{found: "{ found }"}`, true},
+		"an expression cut at a comma":  {`{cel: json.ref}`, `{cel: merge(found, found)}`, true},
+		"one in quotes, with a comma":   {`{cel: json.ref}`, `{cel: "[found, found]"}`, false},
 		"a header field":                {`header.x-ref`, "{cel: found}", true},
 		"a word of a field":             {`{cel: json.ref}`, `{state: found}`, false},
 		"a cel expression":              {`{cel: json.ref}`, "{cel: found}", false},

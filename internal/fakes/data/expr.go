@@ -150,6 +150,9 @@ type text struct{ expr }
 
 // UnmarshalYAML reads the parts.
 func (t *text) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind != yaml.ScalarNode {
+		return fmt.Errorf("line %d: this is no text; a text that begins with a brace needs quotes", n.Line)
+	}
 	source, rest := `""`, n.Value
 	for rest != "" {
 		literal, inside := rest, ""
@@ -224,6 +227,9 @@ func literal(n *yaml.Node) (string, error) {
 		}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			member, err := literal(n.Content[i+1])
+			if err == nil && n.Content[i].Value == "cel" {
+				err = fmt.Errorf("line %d: cel stands beside other members; an expression with a comma needs quotes: {cel: \"f(a, b)\"}", n.Content[i].Line)
+			}
 			if err != nil {
 				return "", err
 			}
