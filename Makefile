@@ -38,9 +38,9 @@ LONGEST := ./integration ./ledger/badgerstore ./cmd/keep-proxy ./proxy
 # detector's, so they run without it. What the program does is run with it by the other tests, and make proof
 # runs these with it, too. Only TestHistories runs both ways: 200 histories with it, 2,000 without.
 PROCESSES := TestScripts TestCrashMatrix TestKilledAtEachCrashPoint TestKilledAgainWhileReconciling TestKilledAtRandomMoments \
-	TestKilledWhileAPersonHasItUndone TestKilledInTheMiddleOfAnUndo TestEndedWhileTheRingTurns
+	TestKilledWhileAPersonHasItUndone TestKilledInTheMiddleOfAnUndo TestEndedWhileTheRingTurns TestTheConnectorPages
 THESE := ^($(subst $() ,|,$(strip $(PROCESSES))))$$
-HAVE_PROCESSES := ./integration ./cmd/keep-proxy
+HAVE_PROCESSES := ./integration ./cmd/keep-proxy ./cli/trials
 
 # Linking takes a third less without the tables for debuggers. Vetting is left to make lint, which does it anyway.
 TEST := go test -parallel 6 -vet=off -ldflags='-s -w' -timeout 30m
@@ -53,6 +53,7 @@ test: ## Run every test, with the race detector where cgo works
 
 .PHONY: trials
 trials: ## Try every bundled connector against its fake, and write docs/connectors
+	TMPDIR=$$(tools/scratch) && export TMPDIR && trap 'rm -rf "$$TMPDIR"' EXIT && \
 	go test -vet=off ./cli/trials -run '^TestTheConnectorPages$$' -count 1 -update
 
 .PHONY: house

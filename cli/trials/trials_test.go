@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/connectors from the trials")
 
-// few are tried by every run of the tests. All of them take a minute or two.
+// few are tried with the race detector, too. With it all of them would take minutes.
 var few = []string{"google-calendar", "mcp", "slack-hooks", "webhook"}
 
 func TestBundledConnectorsPassTheirTrials(t *testing.T) {
@@ -49,8 +49,8 @@ func try(t *testing.T, name string) *trials.Report {
 // TestTheConnectorPages tries every bundled connector, and compares docs/connectors with what came of it.
 func TestTheConnectorPages(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("TRIALS") == "" && !*update {
-		t.Skip("not run: it takes a minute or two; make trials does")
+	if testing.Short() {
+		t.Skip("not run: it takes half a minute")
 	}
 	files, err := connectors.Files()
 	if err != nil {
@@ -87,7 +87,7 @@ func TestTheConnectorPages(t *testing.T) {
 			}
 		}
 		if got, err := os.ReadFile(file); err != nil || string(got) != want {
-			t.Errorf("%s is not what the trials say (%v); run go test ./cli/trials -run Pages -update", file, err)
+			t.Errorf("%s is not what the trials say (%v); run make trials", file, err)
 		}
 	}
 	entries, err := os.ReadDir(dir)
