@@ -187,15 +187,20 @@ func (p *Proxy) joined(x *exchange, r *http.Request, w *work, call *call) *http.
 	return p.answered(x, r, w, s)
 }
 
+// sessionField names the session of MCP in which a call was answered. Clients take it for their own, which may be another.
+const sessionField = "Mcp-Session-Id"
+
 // readdressed is the reply with the id of the caller's own call of JSON-RPC, whoever's call was sent.
 func (p *Proxy) readdressed(w *work, s *reply) (*reply, error) {
 	if w.callID == nil || s.rest != nil {
 		return s, nil
 	}
 	own := *s // It may be shared with joiners.
+	own.header = maps.Clone(s.header)
+	own.header.Del(sessionField)
 	err := p.contents.Hold(s.body, nil, func(body, _ []byte) {
 		if changed := rules.Readdress(body, w.callID); changed != nil {
-			own.body, own.header = dispatch.InMemory(changed), maps.Clone(s.header)
+			own.body = dispatch.InMemory(changed)
 			upstream.Undigested(own.header)
 		}
 	})

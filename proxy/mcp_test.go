@@ -44,6 +44,7 @@ func (s *toolServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 	default:
 		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Mcp-Session-Id", "s1")
 		_, _ = io.WriteString(w, question)
 		_ = http.NewResponseController(w).Flush()
 		select {
@@ -118,7 +119,11 @@ func TestACallOfAToolGoesOnByTheAnswerToItsQuestion(t *testing.T) {
 			}
 			if w.end(r); c.state == ledger.Applied {
 				again := strings.NewReplacer(`"id":7`, `"id":"b"`, `"progressToken":7`, `"progressToken":9`).Replace(payCall)
-				wantAnswer(t, w.open("A-1").post("/mcp", again), http.StatusOK, strings.Replace(paid, `"id":7`, `"id":"b"`, 1), true)
+				replay := w.open("A-1").post("/mcp", again)
+				wantAnswer(t, replay, http.StatusOK, strings.Replace(paid, `"id":7`, `"id":"b"`, 1), true)
+				if s := replay.header.Get("Mcp-Session-Id"); s != "" {
+					t.Errorf("the second run is told the first one's session %s", s)
+				}
 				w.wantSends("/mcp", 2) // The call and the answer.
 			}
 		})
