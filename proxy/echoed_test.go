@@ -190,3 +190,26 @@ func TestWhatAStepGaveIsNotKeptWithTheCredential(t *testing.T) {
 		t.Errorf("the ledger holds the credential: %s", all)
 	}
 }
+
+// voucher stands for a signature that the sender makes.
+type voucher struct{}
+
+func (voucher) Always(string, string, string) (name, value string, ok bool, err error) {
+	return "Authorization", "AWS4-HMAC-SHA256 VOUCHER", true, nil
+}
+
+// A mutation goes to the sender with its voucher. What only reads goes out as the script signed it: it may be long.
+func TestReadsKeepTheScriptsSignature(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("X-Echo", r.Header.Get("Authorization"))
+	}, func(c *Config) { c.Credentials = voucher{} })
+	r := w.open("a")
+	const own = "AWS4-HMAC-SHA256 Credential=a/b"
+	if got := r.post("/files/a", "x", "Authorization", own); got.header.Get("X-Echo") != "AWS4-HMAC-SHA256 VOUCHER" {
+		t.Errorf("the mutation has %q (%d %s)", got.header.Get("X-Echo"), got.status, got.body)
+	}
+	if got := send(r.client, http.MethodGet, r.upstream.URL+"/look", "", "Authorization", own); got.header.Get("X-Echo") != own {
+		t.Errorf("the read has %q (%d %s)", got.header.Get("X-Echo"), got.status, got.body)
+	}
+}

@@ -249,6 +249,21 @@ func TestCutAnswerOfAResendIsCommitted(t *testing.T) {
 	}
 }
 
+// A key that signs replaces all that the script's own signature had.
+func TestAKeyThatSignsStandsForAToken(t *testing.T) {
+	t.Parallel()
+	for value, posts := range map[string]int{"AWS4-HMAC-SHA256 VOUCHER": 1, "Bearer of the operator": 0} {
+		w := newWorld(t, viaResend)
+		w.scripted = http.Header{"Authorization": {"AWS4-HMAC-SHA256 Credential=a"}, "X-Amz-Security-Token": {"of the script"}}
+		w.creds = fixed{header: "Authorization", value: value}
+		m := w.unknown("a")
+		w.due(m)
+		if got, _, _ := w.api.counts(); got != posts {
+			t.Errorf("%s: %d sends: %s", value, got, w.read(m).Reason)
+		}
+	}
+}
+
 func TestNothingIsSentAgainWithoutItsCredential(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, viaResend)

@@ -177,7 +177,7 @@ func (o *outgoing) sealed(changed bool) *Refusal {
 		return nil
 	}
 	by := strings.Join(o.req.Header["Authorization"], " ")
-	if !strings.HasPrefix(by, "AWS4-") && !strings.Contains(strings.ToLower(o.req.rawQuery), "x-amz-signature=") {
+	if (!strings.HasPrefix(by, "AWS4-") || !strings.Contains(by, "Credential=")) && !strings.Contains(strings.ToLower(o.req.rawQuery), "x-amz-signature=") {
 		return nil
 	}
 	return refuse(ProblemIdentity, "the request is signed (SigV4), and the rule "+o.op.Name+

@@ -19,6 +19,13 @@ import (
 	"keep-proxy/internal/fakes/testca"
 )
 
+// objects is gofakes3.
+func objects(w *world) string {
+	w.Helper()
+	cmd := exec.CommandContext(w.Context(), filepath.Join(w.bin, "clients"), "gofakes3", w.log)
+	return strings.TrimSpace(w.started(cmd, cmd.StdoutPipe))
+}
+
 // tickets is a server of the Go SDK, and the guide's connector for it.
 func tickets(w *world) string {
 	w.Helper()
@@ -91,7 +98,12 @@ func (w *world) losing(ca *testca.CA, to string) string {
 	var lost atomic.Bool
 	pass := httputil.ReverseProxy{
 		FlushInterval: -1,
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: to}) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: to})
+			if w.connector == "aws-s3" { // Its host names the bucket.
+				r.Out.Host = r.In.Host
+			}
+		},
 	}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -99,7 +111,8 @@ func (w *world) losing(ca *testca.CA, to string) string {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		changes := bytes.Contains(body, []byte(`"tools/call"`)) && !bytes.Contains(body, []byte(`"ticket_list"`))
+		changes := r.Method == http.MethodPut ||
+			bytes.Contains(body, []byte(`"tools/call"`)) && !bytes.Contains(body, []byte(`"ticket_list"`))
 		switch {
 		case !changes || lost.Swap(true):
 			if r.Method == http.MethodPost && !changes {

@@ -44,6 +44,8 @@ type library struct {
 	person bool
 	// serve starts a real server in place of a fake, and tells its address.
 	serve func(*world) string
+	// settings are the connector's, with a real server.
+	settings map[string]any
 }
 
 var all = []library{
@@ -57,6 +59,10 @@ var all = []library{
 	{name: "gmail-go-upload", connector: "gmail", host: "gmail.googleapis.com"},
 	{name: "aws-sqs", connector: "aws-sqs", host: "sqs.eu-west-1.amazonaws.com", person: true},
 	{name: "aws-s3", connector: "aws-s3", host: "letters.s3.eu-west-1.amazonaws.com"},
+	{name: "aws-s3", connector: "aws-s3", host: "letters.s3.eu-west-1.amazonaws.com", serve: objects, settings: map[string]any{
+		// The script's request goes out as it signed it. What looks for the object is signed by this key.
+		"credentials": map[string]any{"sigv4": map[string]any{"access_key": "AKIDPROXY", "secret_key": "secret-of-the-proxy"}},
+	}},
 	{name: "aws-dynamodb", connector: "aws-dynamodb", host: "dynamodb.eu-west-1.amazonaws.com"},
 	{name: "aws-ses", connector: "aws-ses", host: "email.eu-west-1.amazonaws.com", person: true},
 	{name: "aws-sns", connector: "aws-sns", host: "sns.eu-west-1.amazonaws.com", person: true},
@@ -125,7 +131,7 @@ func newWorld(t *testing.T, bin string, l library) *world {
 	}
 	w.log = filepath.Join(w.dir, "log")
 	if l.serve != nil {
-		w.configure(w.losing(ca, l.serve(w)), nil)
+		w.configure(w.losing(ca, l.serve(w)), l.settings)
 		return w
 	}
 	if w.fake, err = fakes.Start(fakes.Options{API: l.connector, Log: w.log, CA: ca, Hosts: []string{l.host}}); err != nil {

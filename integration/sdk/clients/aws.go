@@ -2,6 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -12,6 +16,8 @@ import (
 	sestypes "github.com/aws/aws-sdk-go-v2/service/sesv2/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
 )
 
 // byKey is a script's own key.
@@ -76,4 +82,24 @@ func snsClient(ctx context.Context, word string) (string, error) {
 		return "", err
 	}
 	return *made.MessageId, nil
+}
+
+// s3Server is gofakes3, which keeps objects in memory. It writes a line for each that is opened for writing to a file.
+func s3Server(_ context.Context, log string) (string, error) {
+	objects := gofakes3.New(s3mem.New(), gofakes3.WithHostBucketBase("s3.eu-west-1.amazonaws.com"), gofakes3.WithAutoBucket(true)).Server()
+	f, err := os.Create(log)
+	if err != nil {
+		return "", err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	fmt.Println(l.Addr())
+	return "", http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			_, _ = fmt.Fprintln(f, "opened", r.URL.Path)
+		}
+		objects.ServeHTTP(w, r)
+	}))
 }

@@ -22,6 +22,7 @@ var clients = map[string]func(ctx context.Context, word string) (string, error){
 	"gmail-go-upload": gmailUpload,
 	// What serves tickets writes down to the file that the word names what it did.
 	"mcp-go-server": mcpServer,
+	"gofakes3":      s3Server,
 	"aws-sqs":       sqsClient,
 	"aws-s3":        s3Client,
 	"aws-dynamodb":  dynamoClient,
