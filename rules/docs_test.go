@@ -86,19 +86,6 @@ func TestTheGuideListsEveryKeyThatWorks(t *testing.T) {
 	}
 }
 
-func TestTheGuideListsEveryKeyThatIsNotBuiltYet(t *testing.T) {
-	t.Parallel()
-	documented := map[string][]string{}
-	for _, cells := range rowsOf(between(t, "later")) {
-		documented[strings.TrimPrefix(cells[0], "| ")] = words(cells[1])
-	}
-	for _, l := range levels() {
-		if got, want := sorted(documented[l.Name]), sorted(l.Later); !slices.Equal(got, want) {
-			t.Errorf("%s: the guide says not yet of %q, the loader of %q", l.Name, got, want)
-		}
-	}
-}
-
 func TestTheGuidesConnectorLoadsAndPassesItsCases(t *testing.T) {
 	t.Parallel()
 	files := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(guide(t), -1)
