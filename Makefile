@@ -66,8 +66,8 @@ fixture: ## Write testdata's ledger of the present format, before it is released
 	go test ./ledger/badgerstore -run TestLedgerOfEachFormat -update
 
 .PHONY: fuzz
-fuzz: ## Fuzz every target for FUZZTIME (20s) each
-	tools/fuzz $(FUZZTIME)
+fuzz: ## Fuzz every target for FUZZTIME (20s) each; BODIES is the time of those that read bodies
+	tools/fuzz $(FUZZTIME) $(BODIES)
 
 # Where what the linters found out is kept; a CI may name a place that outlasts the checkout.
 export GOLANGCI_LINT_CACHE ?= $(CACHE)/golangci-lint
@@ -145,7 +145,7 @@ docs: build ## Write what docs/ says of commands, states, keys, connectors, vect
 
 .PHONY: sdk
 sdk: ## Install vendors' libraries, and try them under run
-	npm ci --prefix integration/sdk/node --ignore-scripts
+	$(if $(shell command -v npm),npm ci --prefix integration/sdk/node --ignore-scripts --no-audit --no-fund,@echo "npm isn't here: libraries of npm are left out")
 	SDK=$(or $(SDK),.) go test -count=1 -timeout 20m ./integration/sdk
 
 .PHONY: clients

