@@ -106,7 +106,7 @@ func (b *bench) once(ctx context.Context, one Kind, s rules.Sample) (cell Cell, 
 	if err := t.serve(); err != nil { //nolint:contextcheck // What it starts ends with the trial.
 		return Cell{}, err
 	}
-	defer context.AfterFunc(bounded, func() { _ = t.server.Close() })() //nolint:contextcheck // as above
+	defer context.AfterFunc(bounded, func() { _ = t.server.Close() })()
 	cell, seen := one.run(t)
 	switch b.stuck = bounded.Err() != nil; {
 	case ctx.Err() != nil:
@@ -166,6 +166,7 @@ func (t *trial) end() error {
 		}
 	}
 	t.upstream.Store(nil)
+	t.down.Store(false)
 	return errors.Join(t.server.Close(), t.log.Close())
 }
 
