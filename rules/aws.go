@@ -32,7 +32,7 @@ func (s *scope) awsAction() (v view, root string) {
 // parseAWS reads a request of JSON 1.0 and 1.1, which has a target, or of the query protocol.
 func (c *content) parseAWS(targets []string) view {
 	tree, params := &jsonValue{kind: jsonObject}, &jsonValue{kind: jsonObject}
-	action := ""
+	var action string
 	switch {
 	case c.problem != nil:
 		return view{problem: c.problem}

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -131,7 +132,7 @@ func TestAMarkerInAHeaderField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ask, _ := asking.Next(); ask.Method != "HEAD" || ask.Target != "/a" || ask.Body != nil {
+	if ask, _ := asking.Next(); ask.Method != http.MethodHead || ask.Target != "/a" || ask.Body != nil {
 		t.Errorf("it asks %+v", ask)
 	}
 	unsigned := load(t, file).Connectors()[0].Operation("put")

@@ -168,7 +168,8 @@ func (d *decoder) resendable(at Where, op *Operation, only bool) {
 func (d *decoder) naturallyResendable(at Where, op *Operation) {
 	settable := []string{http.MethodPut, http.MethodDelete, http.MethodPatch}
 	if slices.ContainsFunc(op.matches, func(m *matcher) bool {
-		return m.actions == nil && (len(m.methods) == 0 || slices.ContainsFunc(m.methods, func(method string) bool { return !slices.Contains(settable, method) }))
+		other := func(method string) bool { return !slices.Contains(settable, method) }
+		return m.actions == nil && (len(m.methods) == 0 || slices.ContainsFunc(m.methods, other))
 	}) {
 		d.Fail("resend", at, "natural is for requests that set a state, and not all that match are PUT, DELETE, PATCH or a named action of AWS",
 			"split the operation, or remove resend")

@@ -107,8 +107,8 @@ func fold(s string) string {
 
 // variables are what an expression may begin with; any other name there is a macro's own.
 var variables = []string{
-	"method", "authority", "host", "path", "query", "form", "header", "query_all", "form_all", "json", "body_sha256", "body_md5", "multipart", "graphql", "jsonrpc", "mail",
-	"aws",
+	"method", "authority", "host", "path", "query", "form", "header", "query_all", "form_all", "json", "body_sha256", "body_md5",
+	"multipart", "graphql", "jsonrpc", "mail", "aws",
 	"account", "mutation", "steps", "response", "found", "object", "stored",
 }
 
