@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -18,6 +19,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"keep-proxy/dispatch"
+	"keep-proxy/rules"
 	"keep-proxy/upstream"
 )
 
@@ -116,22 +118,44 @@ func sigV4(ctx context.Context, r *upstream.Request, key aws.Credentials, servic
 
 // payloadHash is what the signature says of the content. Chunks that aren't signed themselves are sent as they came.
 func payloadHash(r *upstream.Request) (string, error) {
-	switch said := r.Header.Get("X-Amz-Content-Sha256"); {
-	case said == "STREAMING-UNSIGNED-PAYLOAD-TRAILER":
+	said, sum, chunks := r.Header.Get("X-Amz-Content-Sha256"), sha256.New(), bytes.Buffer{}
+	if said == "STREAMING-UNSIGNED-PAYLOAD-TRAILER" {
 		return said, nil
-	case strings.HasPrefix(said, "STREAMING-"):
-		return "", errors.New("its content comes in signed chunks")
 	}
-	sum := sha256.New()
+	to, chunked := io.Writer(sum), strings.HasPrefix(said, "STREAMING-")
+	if chunked {
+		to = &chunks
+	}
 	if r.Body != nil {
 		content, err := r.Body.Open()
 		if err != nil {
 			return "", fmt.Errorf("its content: %w", err)
 		}
-		_, err = io.Copy(sum, content)
+		_, err = io.Copy(to, content)
 		if err = errors.Join(err, content.Close()); err != nil {
 			return "", fmt.Errorf("its content: %w", err)
 		}
 	}
+	if chunked {
+		content, err := rules.Unchunked(r.Header, chunks.Bytes())
+		if err != nil {
+			return "", fmt.Errorf("its content: %w", err)
+		}
+		plain(r, content)
+		sum.Write(content)
+	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// plain takes signed chunks away, and the fields that are about them. Their signatures are not for another key.
+func plain(r *upstream.Request, content []byte) {
+	r.Body = upstream.Bytes(content)
+	codings := strings.Split(strings.ReplaceAll(strings.Join(r.Header["Content-Encoding"], ","), " ", ""), ",")
+	codings = slices.DeleteFunc(codings, func(name string) bool { return strings.EqualFold(name, "aws-chunked") })
+	for _, name := range []string{"Content-Encoding", "X-Amz-Decoded-Content-Length", "X-Amz-Trailer", "X-Amz-Sdk-Checksum-Algorithm"} {
+		r.Header.Del(name)
+	}
+	if len(codings) > 0 {
+		r.Header.Set("Content-Encoding", strings.Join(codings, ","))
+	}
 }

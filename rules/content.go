@@ -289,6 +289,9 @@ func undoAWSChunked(declared []string, body []byte) ([]byte, error) {
 	return plain, nil
 }
 
+// Unchunked is the content of a body in aws-chunked, without its trailers.
+func Unchunked(header http.Header, body []byte) ([]byte, error) { return undoAWSChunked(declaredBy(header).lengths, body) }
+
 // chunkLine cuts a line that ends in CRLF off.
 func chunkLine(body []byte) (line string, rest []byte, ok bool) {
 	end := bytes.Index(body[:min(len(body), maxChunkLine)], []byte("\r\n"))
