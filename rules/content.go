@@ -290,7 +290,9 @@ func undoAWSChunked(declared []string, body []byte) ([]byte, error) {
 }
 
 // Unchunked is the content of a body in aws-chunked, without its trailers.
-func Unchunked(header http.Header, body []byte) ([]byte, error) { return undoAWSChunked(declaredBy(header).lengths, body) }
+func Unchunked(header http.Header, body []byte) ([]byte, error) {
+	return undoAWSChunked(declaredBy(header).lengths, body)
+}
 
 // chunkLine cuts a line that ends in CRLF off.
 func chunkLine(body []byte) (line string, rest []byte, ok bool) {

@@ -100,3 +100,26 @@ func TestTrialsFailWhereAConnectorIsSpoilt(t *testing.T) {
 		})
 	}
 }
+
+// Without a key for each sending nothing is written under the script's signature. An object is then known by its content.
+func TestAnObjectIsFoundByItsContentAlone(t *testing.T) {
+	t.Parallel()
+	fake, err := os.ReadFile("../../connectors/fakes/aws-s3.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := Run(t.Context(), Options{
+		Name: "aws-s3", Version: "test", Log: zerolog.Nop(), only: []string{"lost answer found", "lost answer absent", "late commit inside settle"},
+		Fake: spoil(t, string(fake), "use: always", "use: reconcile", " && header[?'x-amz-content-sha256'].orValue('') != ''", ""),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range report.Rows {
+		for _, cell := range row.Cells {
+			if row.Operation == "object.put" && cell.Outcome != OK {
+				t.Errorf("%s: %s %s", cell.Trial, cell.Outcome, cell.Said)
+			}
+		}
+	}
+}
