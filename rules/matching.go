@@ -161,14 +161,17 @@ type fit struct {
 
 // fit tries every match of the operation. Reasons are put together only to explain.
 func (op *Operation) fit(req *Request, host map[string]string, explain bool) fit {
-	last := fit{reason: "it has no match"}
+	var reasons []string
 	for _, m := range op.matches {
-		last = m.fit(req, host, explain)
-		if last.ok {
-			return last
+		f := m.fit(req, host, explain)
+		if f.ok {
+			return f
+		}
+		if explain {
+			reasons = append(reasons, f.reason)
 		}
 	}
-	return last
+	return fit{reason: strings.Join(slices.Compact(reasons), "; or ")}
 }
 
 // fit tries one match. A condition that can't be evaluated fits, with a problem:

@@ -242,12 +242,12 @@ func tellRefused(say func(string, ...any), refused []wire.Refused) {
 
 // abortAdvice says what to do after a run that was aborted.
 func abortAdvice(v managed.Verdict, itemDone bool) string {
-	what := "mend the cause, and run the same command again; what was applied is replayed"
+	what := "mend the cause, and run the same command again; what the proxy sent is replayed, and what went past it is sent again"
 	switch {
 	case itemDone:
 		what = "a run of an item that is done may only read; keep-proxy items reopen or keep-proxy items new-attempt allows more"
 	case v.Retry == managed.RetryYes:
-		what = "it may pass by itself: run the same command again later; what was applied is replayed"
+		what = "it may pass by itself: run the same command again later; what the proxy sent is replayed"
 	}
 	if v.Mutation != "" {
 		what = "see keep-proxy mutations show " + v.Mutation + "; " + what
