@@ -34,7 +34,7 @@ func (r *Response) ofCall(ask *Ask) *Response {
 		var data []byte
 		for line := range bytes.SplitSeq(event, []byte("\n")) {
 			if value, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-				data = slices.Concat(data, bytes.TrimPrefix(value, []byte(" ")), []byte("\n"))
+				data = append(append(data, bytes.TrimPrefix(value, []byte(" "))...), '\n')
 			}
 		}
 		if AnswersCall(canonicalValue(id), data) {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -74,5 +75,14 @@ func TestAProbeTakesTheAnswerToItsCallOutOfAStream(t *testing.T) {
 		if o := asking.Observation(func(string) bool { return false }, Clocks{Measured: true, SameBoot: true}); o.Seen != c.seen {
 			t.Errorf("%s: %s, %s", name, o.Seen, o.Reason)
 		}
+	}
+}
+
+// A server chooses how many lines an event has.
+func TestAnEventOfManyLinesIsReadOnce(t *testing.T) { //nolint:paralleltest // it counts allocations
+	r := &Response{Status: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: []byte(strings.Repeat("data:\n", 10_000) + "\n")}
+	ask := &Ask{Body: []byte(`{"jsonrpc":"2.0","id":1}`)}
+	if n := testing.AllocsPerRun(1, func() { r.ofCall(ask) }); n > 500 {
+		t.Errorf("%g allocations", n)
 	}
 }
