@@ -155,7 +155,7 @@ func plain(r *upstream.Request, content []byte) {
 	for _, name := range []string{"Content-Encoding", "X-Amz-Decoded-Content-Length", "X-Amz-Trailer", "X-Amz-Sdk-Checksum-Algorithm"} {
 		r.Header.Del(name)
 	}
-	if len(codings) > 0 {
-		r.Header.Set("Content-Encoding", strings.Join(codings, ","))
+	if others := strings.Join(codings, ","); others != "" {
+		r.Header.Set("Content-Encoding", others)
 	}
 }

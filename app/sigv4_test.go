@@ -91,6 +91,7 @@ func TestWhatHasAVoucherIsSigned(t *testing.T) {
 		method, target, body, said, hash string
 	}{
 		"signed chunks": {"PUT", "/a", signedChunks, "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER", hex.EncodeToString(sum[:])},
+		"chunks alone":  {"PUT", "/a", signedChunks, "STREAMING-AWS4-HMAC-SHA256-PAYLOAD", hex.EncodeToString(sum[:])},
 		"content":       {"PUT", "/a%20b/c%2Bd?x-id=PutObject&b=c%2Fd", "hello", "stale", hex.EncodeToString(sum[:])},
 		"none":          {"HEAD", "/a/b", "", "", emptyHash},
 		"chunks":        {"PUT", "/a", "hello", "STREAMING-UNSIGNED-PAYLOAD-TRAILER", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"},
@@ -105,12 +106,15 @@ func TestWhatHasAVoucherIsSigned(t *testing.T) {
 		}
 		if r.body == signedChunks {
 			r.body = "hello" // as it arrives
-			request.Header["Content-Encoding"], request.Header["X-Amz-Decoded-Content-Length"] = []string{"aws-chunked, zz"}, []string{"5"}
+			request.Header["X-Amz-Decoded-Content-Length"] = []string{"5"}
+			if what != "chunks alone" {
+				request.Header["Content-Encoding"] = []string{"aws-chunked, zz"}
+			}
 		}
 		answer := sender.Send(t.Context(), request)
 		answer.Close()
 		switch coding := got.Header.Get("Content-Encoding"); {
-		case answer.Status != 200 || body != r.body || coding != "" && coding != "zz" || got.Header.Get("X-Amz-Decoded-Content-Length") != "" || got.Header.Get("User-Agent") != "mine" || got.Header.Get("X-Amz-Date") != "20260102T030405Z":
+		case answer.Status != 200 || body != r.body || len(got.Header["Content-Encoding"]) > 0 && coding != "zz" || got.Header.Get("X-Amz-Decoded-Content-Length") != "" || got.Header.Get("User-Agent") != "mine" || got.Header.Get("X-Amz-Date") != "20260102T030405Z":
 			t.Errorf("%s: %d %v", what, answer.Status, got)
 		case !verified(t, got, "s3", "us-east-1", r.hash) || got.Header.Get("X-Amz-Security-Token") != "temporary":
 			t.Errorf("%s: %v", what, got.Header)
