@@ -38,15 +38,19 @@ type signing struct {
 
 // Send implements dispatch.Sender.
 func (s signing) Send(ctx context.Context, r *upstream.Request) *upstream.Answer {
-	if voucher := r.Header.Get("Authorization"); s.credentials.vouched(voucher) {
-		signed := *r
-		signed.Header = maps.Clone(r.Header)
-		if err := s.credentials.sign(ctx, voucher, &signed); err != nil {
-			signed.Check = func() error { return fmt.Errorf("it can't be signed: %w", err) }
-		}
-		r = &signed
+	voucher := r.Header.Get("Authorization")
+	if !s.credentials.vouched(voucher) {
+		return s.Sender.Send(ctx, r)
 	}
-	return s.Sender.Send(ctx, r)
+	signed := *r
+	signed.Header = maps.Clone(r.Header)
+	key, err := s.credentials.sign(ctx, voucher, &signed)
+	if err != nil {
+		signed.Check = func() error { return fmt.Errorf("it can't be signed: %w", err) }
+	}
+	answer := s.Sender.Send(ctx, &signed)
+	answer.Secrets = []string{key.AccessKeyID, key.SessionToken} // S3 names them when they are old or wrong.
+	return answer
 }
 
 // vouched reports whether it has the form of a voucher, which no signature has.
@@ -55,24 +59,23 @@ func (*credentials) vouched(value string) bool {
 	return ok && len(rest) == len(rand.Text()) && !strings.ContainsAny(rest, "=, ")
 }
 
-// sign gives the request the signature that its voucher stands for.
-func (c *credentials) sign(ctx context.Context, voucher string, r *upstream.Request) error {
+// sign gives the request the signature that its voucher stands for, and returns the key.
+func (c *credentials) sign(ctx context.Context, voucher string, r *upstream.Request) (key aws.Credentials, err error) {
 	c.mu.RLock()
 	set, connector := c.rules, c.vouchers[voucher]
 	c.mu.RUnlock()
 	configured, _, covered := c.of(connector, r.URL.Scheme, r.URL.Host)
 	if connector == "" || configured == nil || configured.SigV4 == nil || !covered {
-		return errors.New("its credentials were changed meanwhile")
+		return key, errors.New("its credentials were changed meanwhile")
 	}
 	service, region := set.Signing(connector, r.URL.Scheme, r.URL.Host)
 	if service == "" {
-		return errors.New("the connector " + connector + " names no service: add aws: {service: …} to its file")
+		return key, errors.New("the connector " + connector + " names no service: add aws: {service: …} to its file")
 	}
-	var key aws.Credentials
 	for name, s := range configured.Secrets() {
 		text, err := s.Resolve(c.sources)
 		if err != nil {
-			return fmt.Errorf("connectors.settings: credentials of %s: %s: %w", connector, name, err)
+			return key, fmt.Errorf("connectors.settings: credentials of %s: %s: %w", connector, name, err)
 		}
 		*map[string]*string{
 			"sigv4.access_key": &key.AccessKeyID, "sigv4.secret_key": &key.SecretAccessKey, "sigv4.session_token": &key.SessionToken,
@@ -83,7 +86,7 @@ func (c *credentials) sign(ctx context.Context, voucher string, r *upstream.Requ
 			region = one
 		}
 	}
-	return sigV4(ctx, r, key, service, region, c)
+	return key, sigV4(ctx, r, key, service, region, c)
 }
 
 // sigV4 signs a request. Fields that only say how it is sent are not signed.

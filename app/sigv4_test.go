@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,9 @@ func TestWhatHasAVoucherIsSigned(t *testing.T) {
 		}
 		if request.Header.Get("Authorization") != voucher {
 			t.Errorf("%s: the caller's request was changed", what)
+		}
+		if !slices.Contains(answer.Secrets, "temporary") || !slices.Contains(answer.Secrets, "AKID") {
+			t.Errorf("%s: %q may be kept of what was sent", what, answer.Secrets)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (d *Dispatcher) Read(ctx context.Context, s *Sending) {
 	if s.Answer.Status == 0 {
 		return
 	}
-	s.Header = stripped(s.Answer.Header)
+	s.Header, s.Secrets = stripped(s.Answer.Header), append(s.Secrets, s.Answer.Secrets...)
 	if s.Operation.Stream && isEvents(s.Answer.Header) {
 		d.readEvents(ctx, s)
 		return

@@ -1,9 +1,11 @@
 package dispatch
 
 import (
+	"strings"
 	"testing"
 
 	"keep-proxy/ledger"
+	"keep-proxy/rules"
 	"keep-proxy/upstream"
 )
 
@@ -27,5 +29,17 @@ func TestVerdictOfADispatch(t *testing.T) {
 		if got := recorded(tc.ev, tc.kind); got != tc.want {
 			t.Errorf("%s: got %s, want %s", name, got, tc.want)
 		}
+	}
+}
+
+// Whoever signs a request sends secrets that the request doesn't hold.
+func TestWhatWasSentBesideTheRequestIsNotKept(t *testing.T) {
+	t.Parallel()
+	const token = "a-session-token"
+	d, s := Dispatcher{}, Sending{Operation: &rules.Operation{}, Limit: 100, Answer: &upstream.Answer{
+		Status: 400, ContentLength: 10, Body: strings.NewReader("<Token-0/>"), Secrets: []string{token},
+	}}
+	if d.Read(t.Context(), &s); !s.Secrets.In("<Token-0>" + token + "</Token-0>") {
+		t.Error("the token would be")
 	}
 }

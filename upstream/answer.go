@@ -30,6 +30,8 @@ type Answer struct {
 	// io.EOF if and only if the content was whole; a cut one ends with an *Error.
 	// It is never nil.
 	Body io.Reader
+	// Secrets were sent beside what the request holds. An API may say them again.
+	Secrets []string
 
 	ex exchange
 }
