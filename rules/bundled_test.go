@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -139,6 +140,26 @@ func TestAMailIsFoundWhicheverWayItIsSent(t *testing.T) {
 		found, err := c.now.Under(c.then, rules.OwnHosts, req, false)
 		if err != nil || found.Derived == nil || found.Unsure != "" {
 			t.Errorf("%s: %+v, %v", c.now.Name, found, err)
+		}
+	}
+}
+
+// What is known of a connector before it is compiled stands before operations in its file.
+func TestHeadsOfBundledConnectorsAreThoseCompiled(t *testing.T) {
+	t.Parallel()
+	files := bundled(t)
+	whole, _ := rules.Load(files, nil, rules.Defaults{})
+	for i := range files {
+		files[i].Late, files[i].Bundled = true, files[i].Name
+	}
+	late, findings := rules.Load(files, nil, rules.Defaults{})
+	if late == nil || len(late.Compiled()) > 0 {
+		t.Fatalf("some were compiled at once, or %v", findings)
+	}
+	shown := func(h rules.Head) string { return fmt.Sprint(h.Name, h.Was, h.Version, h.Hash, h.Hosts, h.Paths) }
+	for i, c := range whole.Heads() {
+		if got := late.Heads()[i]; shown(got) != shown(c) {
+			t.Errorf("%s, compiled %s", shown(got), shown(c))
 		}
 	}
 }
