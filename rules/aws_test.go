@@ -104,6 +104,9 @@ func TestNothingIsWrittenUnderASignature(t *testing.T) {
 	without := request(t, "POST https://queues.eu-1.test/", `{"Queue":"q"}`, awsJSON, target, signed, "X-Amz-Content-Sha256: 00")
 	_, refusal = op.Outgoing(without, Mutation{VendorKey: "k"})
 	wantRefusal(t, refusal, ProblemIdentity, "signed")
+	presigned := request(t, "POST https://queues.eu-1.test/?X-Amz-Signature=00", `{"Queue":"q"}`, awsJSON, target)
+	_, refusal = op.Outgoing(presigned, Mutation{VendorKey: "k"})
+	wantRefusal(t, refusal, ProblemIdentity, "signed")
 	anew := load(t, byAction, Settings{Connector: "queues", Signs: true}).Connectors()[0].Operation("send")
 	if out, refusal = anew.Outgoing(without, Mutation{VendorKey: "k"}); refusal != nil || string(out.Body()) != `{"Queue":"q","Dedup":"k"}` {
 		t.Errorf("signed anew: %v", refusal)
