@@ -34,6 +34,8 @@ type asked struct {
 	notBefore time.Time
 	// lacks says what the last answer lacks to be whole, if it does.
 	lacks string
+	// told are the header fields of the last read whose value an answer before it told.
+	told []string
 	// ages are the Age of each answer that wasn't made for its read.
 	ages []string
 	// clocks holds the largest measured difference between the API's clock and ours, and how far
@@ -174,7 +176,7 @@ func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all a
 	}
 	s = t.asAged(s, all.ages)
 	if s.seen == ledger.SeenAbsent || s.seen == ledger.SeenApplied && len(s.objects) == 0 {
-		s = t.asAuthorised(s)
+		s = t.asAuthorised(s, all.told)
 	}
 	if o.Result != nil && s.seen != ledger.SeenRetry {
 		s.result = &rules.Response{Status: o.Result.Status, Header: o.Result.Header, Body: o.Result.Body, Complete: true}
@@ -184,13 +186,15 @@ func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all a
 
 // asAuthorised judges s by who asked. It is a retry if the script had a credential and none is
 // configured for it. The API may show less without it, so that what its answer lacks proves neither
-// an absence nor a state. To be gone is a state, too.
-func (t *try) asAuthorised(s sighting) sighting {
-	if len(t.unauthorised) == 0 || s.seen == "" || s.seen == ledger.SeenRetry {
+// an absence nor a state. To be gone is a state, too. A field that an answer told isn't lacking: the
+// probe's own session stands for the script's.
+func (t *try) asAuthorised(s sighting, told []string) sighting {
+	lacks := slices.DeleteFunc(slices.Clone(t.unauthorised), func(name string) bool { return slices.Contains(told, name) })
+	if len(lacks) == 0 || s.seen == "" || s.seen == ledger.SeenRetry {
 		return s
 	}
 	s.reason = fmt.Sprintf("%s, but it was asked for without a credential in place of %s: the API may show less to whoever comes without",
-		s.seen, strings.Join(t.unauthorised, ", "))
+		s.seen, strings.Join(lacks, ", "))
 	s.seen = ledger.SeenRetry
 	return s
 }
@@ -229,7 +233,7 @@ func (a *asked) note(n int, ask *rules.Ask, r reply, sent, received time.Time) {
 		line += fmt.Sprintf("no answer (%s)", r.evidence.ErrorClass)
 	}
 	a.lines = append(a.lines, line)
-	a.reached = r.evidence.Head
+	a.reached, a.told = r.evidence.Head, ask.Told
 	// Some say by a 403 that they were asked too often.
 	if wait := r.facts.RetryAfter; wait > 0 && r.status >= http.StatusMultipleChoices {
 		a.notBefore = received.Add(wait)

@@ -151,3 +151,42 @@ func TestAnAbsenceIsNotBelievedOfWhoAsksWithoutTheKeyOfTheQuery(t *testing.T) {
 		}
 	}
 }
+
+// A session that the probe opens itself stands for the script's. A credential isn't told by an answer.
+func TestAFieldThatAnAnswerToldIsNotLacking(t *testing.T) {
+	t.Parallel()
+	const stepped = `    reconcile:
+      - probe:
+          steps:
+            - {name: open, get: /sessions}
+            - name: draft
+              get: "/drafts/{json.reference}"
+              header: {x-api-key: public, mcp-session-id: {cel: "steps.open.header[?'mcp-session-id']"}}
+              observe: [{when: response.json.state == 'gone', is: applied}]
+`
+	session, body := http.Header{"Mcp-Session-Id": {"s1"}}, `{"state":"gone"}`
+	for name, tc := range map[string]struct {
+		scripted, answered http.Header
+		lacks              string
+	}{
+		"a constant of the rule's":          {http.Header{"X-Api-Key": {"k"}}, session, "in place of X-Api-Key:"},
+		"a session of its own":              {session, http.Header{"Mcp-Session-Id": {"s2"}}, ""},
+		"no session was opened":             {session, nil, "in place of Mcp-Session-Id:"},
+		"the script had a credential, too":  {http.Header{"Mcp-Session-Id": {"s1"}, "Authorization": {"Bearer sk_test_1"}}, session, "in place of Authorization:"},
+		"the rule writes it, but with none": {session, http.Header{"Mcp-Session-Id": {""}}, "in place of Mcp-Session-Id:"},
+	} {
+		w := newWorld(t, stepped)
+		w.scripted, w.creds = tc.scripted, fixed{}
+		m := w.unknown("a")
+		w.api.answering(http.StatusOK, withField(tc.answered, "Content-Type", "application/json"), body)
+		w.due(m)
+		want := ledger.Applied
+		if tc.lacks != "" {
+			want = ledger.NeedsReconcile
+		}
+		now := w.read(m)
+		if why := last(now).Reason; now.State != want || !strings.Contains(why, tc.lacks) {
+			t.Errorf("%s: it is %s (%s), want %s because %q", name, now.State, why, want, tc.lacks)
+		}
+	}
+}

@@ -63,7 +63,7 @@ func (r *Reconciler) look(ctx context.Context, t *try) sighting {
 	default:
 		s.seen, s.reason = ledger.SeenRetry, why
 	}
-	return t.asAuthorised(t.asLooked(s, all.ages, at))
+	return t.asAuthorised(t.asLooked(s, all.ages, at), all.told)
 }
 
 // storedAnswer is the answer that the record keeps.

@@ -193,6 +193,7 @@ func (a *Asking) first() (*Ask, error) {
 	ask := &Ask{
 		Method: p.method, Scheme: to.Scheme, Authority: to.Authority(),
 		Target: withQuery(target, a.query), Shown: p.shown(a.scope, a.query), Header: header,
+		Told: p.header.told(header),
 	}
 	if p.json != nil {
 		v, _, err := p.json.build(a.scope)
@@ -461,6 +462,16 @@ func (p *Probe) shown(s *scope, query []pair) string {
 
 // readsAnswer reports whether the value can depend on an answer of the API.
 func (e *expr) readsAnswer() bool { return e.readsAny("response", "steps", "found") }
+
+// told names the fields of header whose value depends on an answer.
+func (t *template) told(header http.Header) (names []string) {
+	for name := range header {
+		if t != nil && header.Get(name) != "" && slices.ContainsFunc(t.names, func(n string) bool { return strings.EqualFold(n, name) && t.answered(n) }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 // answered reports whether the value of a name can depend on an answer.
 func (t *template) answered(name string) bool {

@@ -31,6 +31,8 @@ type Ask struct {
 	// page.
 	Shown  string
 	Header http.Header
+	// Told are the header fields whose value an answer of the API told before, such as a session's.
+	Told []string
 	// Body is nil for GET.
 	Body []byte
 }
