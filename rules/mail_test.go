@@ -220,14 +220,16 @@ func TestAMailIsReadBehindTheJSONOfAnUpload(t *testing.T) {
 		t.Error(got)
 	}
 	for name, body := range map[string]string{
+		"nothing":             "--B\r\nContent-Type: application/json\r\n\r\n{}\r\n--B\r\n\r\n" + wholeMail + "\r\n--B--",
 		"no JSON first":       "--B\r\nContent-Type: text/plain\r\n\r\n{}\r\n--B\r\n\r\n" + wholeMail + "\r\n--B--",
 		"JSON of two kinds":   "--B\r\nContent-Type: application/json\r\n\r\n{\"a\":1,\"a\":2}\r\n--B\r\n\r\n" + wholeMail + "\r\n--B--",
 		"no mail":             "--B\r\nContent-Type: application/json\r\n\r\n{}\r\n--B--",
 		"more than two parts": "--B\r\nContent-Type: application/json\r\n\r\n{}\r\n--B\r\n\r\n" + wholeMail + "\r\n--B\r\n\r\nx\r\n--B--",
 		"an open end":         "--B\r\nContent-Type: application/json\r\n\r\n{}\r\n--B\r\n\r\n" + wholeMail,
 	} {
-		m := set.Match(request(t, "POST https://api.test/upload", body, "Content-Type: multipart/related; boundary=B"))
-		if m.Refusal == nil || m.Refusal.Problem != ProblemAmbiguous {
+		body = strings.ReplaceAll(body, "--B", "--a-related")
+		m := set.Match(request(t, "POST https://api.test/upload", body, "Content-Type: multipart/related; boundary=a-related"))
+		if fine := name == "nothing"; fine != (m.Refusal == nil) || !fine && m.Refusal.Problem != ProblemAmbiguous {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
