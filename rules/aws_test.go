@@ -170,6 +170,9 @@ func TestAnswersInXML(t *testing.T) {
 	if problem != nil || string(appendCanonical(nil, v, nil)) != `{"r":{"a":["1",{"c":"2"},""],"b":" x "}}` {
 		t.Errorf("%s, %v", appendCanonical(nil, v, nil), problem)
 	}
+	if _, problem := askedAnswer(&Response{Status: 200, Complete: true, Body: []byte("Please log in")}).xml(); problem == nil {
+		t.Error("a probe was told nothing, and believes it")
+	}
 }
 
 func FuzzAWS(f *testing.F) {
