@@ -194,7 +194,11 @@ func (l *Ledger) SentAlike(ctx context.Context, m *Mutation, alike func(other *M
 		if !alike(other) {
 			return ""
 		}
-		return "it may be what mutation " + other.ID + " made, which can't be told apart"
+		why := "it may be what mutation " + other.ID + " made, which can't be told apart"
+		if other.ConnectorHash != m.ConnectorHash {
+			why += " under another version of the rule file"
+		}
+		return why
 	})
 }
 

@@ -21,19 +21,20 @@ func (p probe) foreign(ctx context.Context, t *try, asking *rules.Asking, o *rul
 		return "", err
 	}
 	return p.ledger.SentAlike(ctx, t.mutation, func(other *ledger.Mutation) bool {
-		if other.ConnectorHash != t.mutation.ConnectorHash || other.ConnectorHosts != t.mutation.ConnectorHosts {
-			// Under another version the rule's words are about something else.
-			return other.Operation == t.mutation.Operation || p.sameOperation(ctx, t, other)
-		}
-		if other.Account != t.mutation.Account {
+		version := other.ConnectorHash != t.mutation.ConnectorHash || other.ConnectorHosts != t.mutation.ConnectorHosts
+		if version && other.Operation != t.mutation.Operation && !p.sameOperation(ctx, t, other) || !version && other.Account != t.mutation.Account {
 			return false
 		}
 		of := &try{mutation: other}
 		if _, err := p.understand(ctx, of); err != nil {
 			return true
 		}
+		if m := t.connector.Match(of.request); version && (m.Refusal != nil || m.Operation != t.operation ||
+			other.ConnectorHosts != t.mutation.ConnectorHosts || other.Undo != nil) {
+			return true // To this version's words it is something else.
+		}
 		env, _ := of.envByClock(p.now())
-		return asking.MayBeOf(env, o.ObjectIDs[0])
+		return asking.MayBeOf(of.operation, env, o.ObjectIDs[0])
 	})
 }
 
@@ -42,14 +43,10 @@ func (p probe) foreign(ctx context.Context, t *try, asking *rules.Asking, o *rul
 // version may match the other's request to its own operation.
 func (p probe) sameOperation(ctx context.Context, t *try, other *ledger.Mutation) bool {
 	ours, err := p.pinned.set(ctx, t.mutation)
-	if err != nil {
-		return true
-	}
-	theirs, err := p.pinned.set(ctx, other)
-	if err != nil {
-		return true
-	}
-	if wasOf(ours.Connector(t.mutation.Connector), t.mutation, other) || wasOf(theirs.Connector(other.Connector), other, t.mutation) {
+	theirs, unread := p.pinned.set(ctx, other)
+	if err != nil || unread != nil ||
+		wasOf(ours.Connector(t.mutation.Connector), t.mutation, other) ||
+		wasOf(theirs.Connector(other.Connector), other, t.mutation) {
 		return true
 	}
 	if same, elsewhere := p.takes(ctx, ours, t.mutation.Operation, other); same || elsewhere {

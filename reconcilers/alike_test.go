@@ -19,6 +19,18 @@ func contentOf(ours string) string {
 	return strings.Replace(timedProbe("content"), "ours: found.reference == json.reference", "ours: "+ours, 1)
 }
 
+// edited is another mutation, which a later version of the rule answered.
+func edited(change ...string) func(w *world, claim func() *ledger.Mutation) {
+	return func(w *world, claim func() *ledger.Mutation) {
+		before := w.rule
+		w.rule = strings.NewReplacer(append([]string{"version: 1", "version: 2"}, change...)...).Replace(w.rule)
+		if len(change) > 0 && w.rule == strings.Replace(before, "version: 1", "version: 2", 1) {
+			w.Fatal("nothing was edited")
+		}
+		w.ended(claim(), ledger.VerdictApplied)
+	}
+}
+
 // What is found by a weak tie may be what another mutation made whose answer named nothing:
 // taken for this one's, this one's effect would be lost.
 func TestWhatAnotherMutationMayHaveMadeIsNotTakenByAWeakTie(t *testing.T) {
@@ -44,11 +56,25 @@ func TestWhatAnotherMutationMayHaveMadeIsNotTakenByAWeakTie(t *testing.T) {
 		"another of another content": {told, func(w *world, claim func() *ledger.Mutation) {
 			w.ended(claim(), ledger.VerdictApplied)
 		}, ledger.SeenApplied},
-		"another under another version": {told, func(w *world, claim func() *ledger.Mutation) {
+		"another under another version":                 {told, edited(), ledger.SeenApplied},
+		"the same content under another version":        {alike, edited(), ledger.SeenRetry},
+		"another version that wouldn't tell them apart": {told, edited("ours: "+told, "ours: "+alike), ledger.SeenRetry},
+		"another version that asks for something else":  {told, edited("ours: "+told, "ours: found.title == json.reference"), ledger.SeenRetry},
+		"another version that calls the state by conditions": {told, func(w *world, claim func() *ledger.Mutation) {
 			w.rule = strings.Replace(w.rule, "version: 1", "version: 2", 1)
+			head, _, _ := strings.Cut(w.rule, "          pages:")
+			w.rule = head + "          observe: [{when: response.json.items.size() > 0, is: applied}]\n"
 			w.ended(claim(), ledger.VerdictApplied)
 		}, ledger.SeenRetry},
-		"another under a version that names the operation otherwise": {told, func(w *world, claim func() *ledger.Mutation) {
+		"another version that knows no probe": {told, func(w *world, claim func() *ledger.Mutation) {
+			head, _, _ := strings.Cut(strings.Replace(w.rule, "version: 1", "version: 2", 1), "    reconcile:")
+			w.rule = head + viaNone
+			w.ended(claim(), ledger.VerdictApplied)
+		}, ledger.SeenRetry},
+		"another version that keeps a value secret":                              {told, edited("    effect: mutation", "    effect: mutation\n    secret: [json.amount]"), ledger.SeenRetry},
+		"words about what the other wrote in its own way":                        {told + " && mutation.id != ''", edited(), ledger.SeenRetry},
+		"another under a version that names the operation otherwise, told apart": {told, edited("name: thing.create", "name: thing.make"), ledger.SeenApplied},
+		"another under a version that names the operation otherwise": {alike, func(w *world, claim func() *ledger.Mutation) {
 			w.rule = strings.NewReplacer("version: 1", "version: 2", "name: thing.create", "name: thing.make").Replace(w.rule)
 			w.ended(claim(), ledger.VerdictApplied)
 		}, ledger.SeenRetry},
@@ -105,11 +131,14 @@ func TestWhatAnotherVersionMadeElsewhereIsNotTakenByItsContent(t *testing.T) {
 		elsewhere func(url string) string
 		// first says whether the one that is lost is of the rule as it was.
 		first []bool
+		// apart says that the other version takes the request of this one for the same, so that ours can tell.
+		apart bool
 	}{
 		"at another path": {
 			[]string{"name: thing.create", "name: thing.make\n    was: [thing.create]", "path: /things}", "path: /v2/things}"},
 			func(url string) string { return strings.Replace(url, "/things", "/v2/things", 1) },
 			[]bool{true, false},
+			false,
 		},
 		"at another path, by a version that takes both": {
 			[]string{
@@ -118,17 +147,27 @@ func TestWhatAnotherVersionMadeElsewhereIsNotTakenByItsContent(t *testing.T) {
 			},
 			func(url string) string { return strings.Replace(url, "/things", "/v2/things", 1) },
 			[]bool{true, false},
+			true,
 		},
 		"at another host": {
 			[]string{"name: thing.create", "name: thing.make", "hosts: [", `hosts: ["other.example", `},
 			func(string) string { return "http://other.example/things" },
 			[]bool{true}, // There is nothing to be asked at the other one.
+			false,
 		},
 	} {
-		for _, first := range tc.first {
-			t.Run(fmt.Sprint(name, ", first ", first), func(t *testing.T) {
+		for i := range 2 * len(tc.first) {
+			first, told := tc.first[i/2], i%2 == 1
+			t.Run(fmt.Sprint(name, ", first ", first, ", told ", told), func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, contentOf("found.reference == 'a'"))
+				ours, want := "found.reference == 'a'", ledger.SeenRetry
+				if told {
+					ours = "found.reference == json.reference"
+				}
+				if told && tc.apart && !first {
+					want = ledger.SeenApplied
+				}
+				w := newWorld(t, contentOf(ours))
 				api := &timed{w: w, date: true}
 				of := w.rule
 				other := strings.NewReplacer(append([]string{"version: 1", "version: 2"}, tc.change...)...).Replace(of)
@@ -156,7 +195,7 @@ func TestWhatAnotherVersionMadeElsewhereIsNotTakenByItsContent(t *testing.T) {
 				api.made = api.now().Add(2 * time.Second)
 				w.api.script(api.answer)
 				w.after(time.Hour)
-				if o := last(w.read(m)); o.Seen != ledger.SeenRetry || !strings.Contains(o.Reason, "which can't be told apart") {
+				if o := last(w.read(m)); o.Seen != want || want == ledger.SeenRetry && !strings.Contains(o.Reason, "which can't be told apart") {
 					t.Errorf("seen %s (%s)", o.Seen, o.Reason)
 				}
 			})

@@ -34,8 +34,8 @@ type asked struct {
 	notBefore time.Time
 	// lacks says what the last answer lacks to be whole, if it does.
 	lacks string
-	// told are the header fields of the last read whose value an answer before it told.
-	told []string
+	// told is that of the last read.
+	told func(field string) bool
 	// ages are the Age of each answer that wasn't made for its read.
 	ages []string
 	// clocks holds the largest measured difference between the API's clock and ours, and how far
@@ -188,8 +188,8 @@ func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all a
 // configured for it. The API may show less without it, so that what its answer lacks proves neither
 // an absence nor a state. To be gone is a state, too. A field that an answer told isn't lacking: the
 // probe's own session stands for the script's.
-func (t *try) asAuthorised(s sighting, told []string) sighting {
-	lacks := slices.DeleteFunc(slices.Clone(t.unauthorised), func(name string) bool { return slices.Contains(told, name) })
+func (t *try) asAuthorised(s sighting, told func(field string) bool) sighting {
+	lacks := slices.DeleteFunc(slices.Clone(t.unauthorised), told)
 	if len(lacks) == 0 || s.seen == "" || s.seen == ledger.SeenRetry {
 		return s
 	}

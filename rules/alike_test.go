@@ -46,10 +46,10 @@ func TestAnObjectMayBeOfAnotherUnlessTheRuleSaysOtherwise(t *testing.T) {
 			a.Answer(ok(answer))
 		}
 		other := Env{Request: request(t, "POST https://api.test:8443/things/x", tc.other), Mutation: sample(), Account: "acc"}
-		if got := a.MayBeOf(other, tc.object); got != tc.want || len(a.found) != 1 {
+		if got := a.MayBeOf(op, other, tc.object); got != tc.want || len(a.found) != 1 {
 			t.Errorf("%s: %v, want %v; found %d (%s)", name, got, tc.want, len(a.found), a.stopped)
 		}
-		if other.Request = nil; !a.MayBeOf(other, tc.object) {
+		if other.Request = nil; !a.MayBeOf(op, other, tc.object) {
 			t.Errorf("%s: without a request it is nobody else's", name)
 		}
 	}

@@ -193,7 +193,7 @@ func (a *Asking) first() (*Ask, error) {
 	ask := &Ask{
 		Method: p.method, Scheme: to.Scheme, Authority: to.Authority(),
 		Target: withQuery(target, a.query), Shown: p.shown(a.scope, a.query), Header: header,
-		Told: p.header.told(header),
+		Told: func(name string) bool { return p.header != nil && header.Get(name) != "" && p.header.answered(name) },
 	}
 	if p.json != nil {
 		v, _, err := p.json.build(a.scope)
@@ -463,23 +463,13 @@ func (p *Probe) shown(s *scope, query []pair) string {
 // readsAnswer reports whether the value can depend on an answer of the API.
 func (e *expr) readsAnswer() bool { return e.readsAny("response", "steps", "found") }
 
-// told names the fields of header whose value depends on an answer.
-func (t *template) told(header http.Header) (names []string) {
-	for name := range header {
-		if t != nil && header.Get(name) != "" && slices.ContainsFunc(t.names, func(n string) bool { return strings.EqualFold(n, name) && t.answered(n) }) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // answered reports whether the value of a name can depend on an answer.
 func (t *template) answered(name string) bool {
 	if t.expr != nil {
 		return t.expr.readsAnswer()
 	}
 	for i, n := range t.names {
-		if n == name && slices.ContainsFunc(t.items[i].exprs(), (*expr).readsAnswer) {
+		if strings.EqualFold(n, name) && slices.ContainsFunc(t.items[i].exprs(), (*expr).readsAnswer) {
 			return true
 		}
 	}

@@ -178,16 +178,33 @@ func (a *Asking) linked(last *Ask) (string, error) {
 
 // MayBeOf reports whether the object, which this try found, may also be of the other mutation of the same operation.
 // Only the rule's ours can say that it is not. Where ours can't be asked, the object may be of it. So it may where
-// ours reads steps: they asked about this mutation.
-func (a *Asking) MayBeOf(other Env, objectID string) bool {
+// ours reads steps: they asked about this mutation. own is the other's operation in the version that it is pinned
+// to. Where that is another one both must say so, and this one by what the other can't have written in its own way.
+func (a *Asking) MayBeOf(own *Operation, other Env, objectID string) bool {
 	i := slices.IndexFunc(a.found, func(o object) bool { return o.id == objectID })
-	if i < 0 || other.Request == nil || a.probe.ours.readsAny("steps") {
-		return true
+	said := []*Probe{a.probe}
+	if own.Connector.Hash != a.probe.op.Connector.Hash {
+		said = append(said, own.listings()...)
+		if len(said) == 1 || own.secretRequest() || a.probe.ours.readsAny("account", "header", "mutation") {
+			return true
+		}
 	}
-	s := a.whole.op.scope(other)
-	s.resp, s.found = a.found[i].page, a.found[i].item
-	ours, err := a.probe.ours.test(s)
-	return err != nil || ours
+	return i < 0 || other.Request == nil || slices.ContainsFunc(said, func(p *Probe) bool {
+		s := p.op.scope(other)
+		s.resp, s.found = a.found[i].page, a.found[i].item
+		ours, err := p.ours.test(s)
+		return err != nil || ours || p.ours.readsAny("steps")
+	})
+}
+
+// listings are the probes and steps that find objects.
+func (op *Operation) listings() (out []*Probe) {
+	for _, s := range op.Strategies {
+		if s.Probe != nil {
+			out = append(out, s.Probe.reads()...)
+		}
+	}
+	return slices.DeleteFunc(out, func(p *Probe) bool { return p.ours == nil })
 }
 
 // errLink is a Link field that can't be read. It may hide a next page, so it is

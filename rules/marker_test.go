@@ -157,7 +157,7 @@ func TestAnObjectMayBeOfAnUnmarkedOne(t *testing.T) {
 	asking.Answer(declaredAnswer("", `[{"id":"1","ref":"r","body":"x","at":"2026-01-02T03:04:06Z"}]`))
 	other := Env{Request: request(t, "POST https://api.test/things", `{"ref":"q"}`), Mutation: caseMutation()}
 	for _, other.Mutation.Unmarked = range []bool{true, false} {
-		if may := asking.MayBeOf(other, "1"); may != other.Mutation.Unmarked {
+		if may := asking.MayBeOf(op, other, "1"); may != other.Mutation.Unmarked {
 			t.Errorf("unmarked %t: may be %t", other.Mutation.Unmarked, may)
 		}
 	}

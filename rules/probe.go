@@ -31,8 +31,8 @@ type Ask struct {
 	// page.
 	Shown  string
 	Header http.Header
-	// Told are the header fields whose value an answer of the API told before, such as a session's.
-	Told []string
+	// Told reports whether an answer before told the value of a header field, such as a session's.
+	Told func(name string) bool
 	// Body is nil for GET.
 	Body []byte
 }
