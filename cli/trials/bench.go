@@ -29,7 +29,7 @@ import (
 
 // Options say what is tried. Connector and Fake are required.
 type Options struct {
-	// Connector is the file, Name the name of a bundled connector. One of them is given.
+	// Connector is the file that Name names. It is nil if Name is a bundled connector.
 	Connector []byte
 	Name      string
 	// Fake is the file of the fake.
@@ -53,6 +53,9 @@ type Options struct {
 // began is when the trials begin, whatever the day is: what they come to doesn't depend on it. Their clock moves only when
 // it is told to.
 var began = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+
+// ownFile is the copy of a connector that isn't bundled.
+const ownFile = "connector.yaml"
 
 // bench is the program with one connector.
 type bench struct {
@@ -184,7 +187,7 @@ func (b *bench) configuration() (config.Config, error) {
 		}
 		name = named.Connector
 		dir := filepath.Join(b.dir, "connectors")
-		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "connector.yaml"), b.o.Connector, 0o600)); err != nil {
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, ownFile), b.o.Connector, 0o600)); err != nil {
 			return config.Config{}, err
 		}
 		connectors = map[string]any{"bundled": []string{}, "dirs": []string{dir}}
@@ -220,6 +223,11 @@ func (b *bench) load(c config.Config) error {
 	set, findings, err := app.LoadRules(c, false)
 	if err != nil {
 		return err
+	}
+	for i, f := range findings {
+		if filepath.Base(f.File) == ownFile {
+			findings[i].File = b.o.Name
+		}
 	}
 	if set == nil {
 		return fmt.Errorf("the connector doesn't load\n%w", findings)

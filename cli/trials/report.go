@@ -80,15 +80,6 @@ func (r Row) Text() string {
 	return out.String()
 }
 
-// Text writes the report for people.
-func (r Report) Text() string {
-	var out strings.Builder
-	for _, row := range r.Rows {
-		out.WriteString(row.Text())
-	}
-	return out.String()
-}
-
 // Page writes the report as a page of docs/connectors.
 func (r Report) Page() string {
 	var out strings.Builder

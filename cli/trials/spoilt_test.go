@@ -28,6 +28,15 @@ var probed = []string{
 	"      - resend: {}\n", "",
 }
 
+// Text writes the report for people.
+func (r Report) Text() string {
+	var out strings.Builder
+	for _, row := range r.Rows {
+		out.WriteString(row.Text())
+	}
+	return out.String()
+}
+
 func TestTrialsFailWhereAConnectorIsSpoilt(t *testing.T) {
 	t.Parallel()
 	connector, err := os.ReadFile("testdata/refunds.yaml")
@@ -121,5 +130,72 @@ func TestAnObjectIsFoundByItsContentAlone(t *testing.T) {
 				t.Errorf("%s: %s %s", cell.Trial, cell.Outcome, cell.Said)
 			}
 		}
+	}
+}
+
+// Whoever wrote the rule must see where it is wrong.
+func TestAReasonIsTold(t *testing.T) {
+	t.Parallel()
+	o := refunds(t)
+	for _, c := range []struct {
+		name, trial, want string
+		connector         []string
+	}{
+		{"a mistake in the probe", "lost answer found", "idd", append([]string{"id: found.id\n", "id: found.idd\n"}, probed...)},
+		{"an account that can't be asked for", "late commit inside settle", "404", []string{
+			"account: \"[header[?'stripe-context'].orValue(''), header[?'stripe-account'].orValue('')].filter(a, a != '').join(' ')\"", "account: {get: /v1/me, value: response.json.id}",
+			"account: acct_7 acct_8", "account: case-account", "account: acct_7", "account: case-account", `account: ""`, "account: case-account",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			o := o
+			o.Connector, o.only = spoil(t, string(o.Connector), c.connector...), []string{c.trial}
+			report, err := Run(t.Context(), o)
+			if err != nil || !strings.Contains(report.Text(), c.want) || strings.Contains(report.Text(), "%!") {
+				t.Errorf("%v: want %q in\n%s", err, c.want, report.Text())
+			}
+		})
+	}
+}
+
+// By the script's own key an API takes the requests of two items as one.
+func TestTwoItemsWithOneKeyOfTheScriptAreOne(t *testing.T) {
+	t.Parallel()
+	bundled, err := os.ReadFile("../../connectors/aws-sqs.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fake, err := os.ReadFile("../../connectors/fakes/aws-sqs.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, once, _ := strings.Cut(string(bundled), "operations:\n")
+	once, _, _ = strings.Cut(once, "  # Without an id")
+	once = strings.Replace(once, `      - none: "nothing shows a message but to its consumer, and SQS knows its id for five minutes alone"`, `      - resend: {}
+    native_key: {aws: MessageDeduplicationId, when_present: keep_first, window: 5m}
+    settle: 1m
+    bounds: {commit: 50s, lag: 1s, source: measured}`, 1)
+	file := "apiVersion: keep/v1\nconnector: aws-sqs\nextends: aws-sqs\nversion: 1\noperations:\n" + once
+	report, err := Run(t.Context(), Options{
+		Connector: []byte(file), Fake: fake, Version: "test", Log: zerolog.Nop(), only: []string{"lost answer found", "two items", "resend inside the window"},
+		Operations: []string{"message.send.once"},
+	})
+	if err != nil || len(report.Rows) != 1 {
+		t.Fatal(report, err)
+	}
+	for _, cell := range report.Rows[0].Cells {
+		if cell.Outcome != OK {
+			t.Errorf("%s: %s %s", cell.Trial, cell.Outcome, cell.Said)
+		}
+	}
+}
+
+func TestAMistakeIsShownInTheFileThatWasNamed(t *testing.T) {
+	t.Parallel()
+	o := refunds(t)
+	o.Name, o.Connector = "mine/refunds.yaml", spoil(t, string(o.Connector), "reads: safe-methods", "reads: all")
+	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "mine/refunds.yaml:") || strings.Contains(err.Error(), ownFile) {
+		t.Error(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -50,6 +51,7 @@ type trial struct {
 	// refusable says that the API may refuse a second effect for good.
 	refusable bool
 	sent      int
+	last      reply // what the script got last
 	// waits says what for.
 	waits string
 	ids   map[string]string // of records, by items
@@ -74,6 +76,10 @@ func (r reply) String() string {
 		return "no run: " + r.refused
 	case r.err != nil:
 		return "no answer: " + r.err.Error()
+	}
+	var p wire.Problem
+	if json.Unmarshal(r.body, &p) == nil && p.Detail != "" {
+		return fmt.Sprintf("%d %s", r.status, p.Detail)
 	}
 	return fmt.Sprintf("%d %s %s", r.status, r.header.Get("Keep-State"), bytes.TrimSpace(r.body[:min(len(r.body), 200)]))
 }
@@ -160,7 +166,7 @@ func (t *trial) end() error {
 		if !open {
 			continue
 		}
-		if m, err := t.mutation(item); err == nil && m != nil && unresolved(m) {
+		if m, err := t.mutation(item); err == nil && unresolved(m) {
 			over := wire.Resolve{Action: wire.ActionSkip, Reason: "the trial is over", Actor: "trials", Version: m.Version, Force: true}
 			_, _ = t.api.Resolve(t.ctx, m.ID, over)
 		}
@@ -188,7 +194,8 @@ func (t *trial) own() script.Match {
 }
 
 // send runs the script for an item: one run, one request.
-func (t *trial) send(item string, request rules.Raw) reply {
+func (t *trial) send(item string, request rules.Raw) (got reply) {
+	defer func() { t.last = got }()
 	t.waits = "the answer to item " + item
 	t.open[item] = true
 	opened, err := t.api.OpenRun(t.ctx, wire.OpenRun{Workflow: t.workflow + item, Item: item, Takeover: true, OnFailure: "abort"}, "")
@@ -241,7 +248,7 @@ func (t *trial) authorise(r *http.Request) {
 	}
 }
 
-// mutation is the record of an item, nil for none. What takes its effect back isn't meant.
+// mutation is the record of an item; to have none is an error. What takes its effect back isn't meant.
 func (t *trial) mutation(item string) (*wire.Mutation, error) {
 	if t.ids[item] == "" {
 		list, err := t.api.Mutations(t.ctx, client.Filter{Workflow: t.workflow + item})
@@ -254,7 +261,7 @@ func (t *trial) mutation(item string) (*wire.Mutation, error) {
 			}
 		}
 		if t.ids[item] == "" {
-			return nil, nil
+			return nil, fmt.Errorf("nothing is recorded: it is refused, or is no mutation: %s", t.last)
 		}
 	}
 	m, err := t.api.Mutation(t.ctx, t.ids[item])
@@ -267,7 +274,7 @@ func (t *trial) pass(item string, d time.Duration) error {
 	until := t.clock.Now().Add(d)
 	m, err := t.mutation(item)
 	for range rounds {
-		if err != nil || m == nil || !asking(m) || m.NextTryAt.After(until) {
+		if err != nil || !asking(m) || m.NextTryAt.After(until) {
 			break
 		}
 		m, err = t.look(item, m)
