@@ -114,8 +114,9 @@ func prepare(tb testing.TB, edits ...func(*settings)) *world {
 	return w
 }
 
-// usualRing is the length of a log, in bytes, that a start reads soon.
-const usualRing = 4 << 20
+// usualRing is the length of a log, in bytes, that a start reads soon. A command takes up to a sixteenth of it, the largest
+// bundled connector too.
+const usualRing = 8 << 20
 
 // newWorld prepares a world and starts the program in this process.
 func newWorld(tb testing.TB, edits ...func(*settings)) *world {
