@@ -146,7 +146,7 @@ docs: build ## Write what docs/ says of commands, states, keys, connectors, vect
 .PHONY: sdk
 sdk: ## Install vendors' libraries, and try them under run
 	$(if $(shell command -v npm),npm ci --prefix integration/sdk/node --ignore-scripts --no-audit --no-fund,@echo "npm isn't here: libraries of npm are left out")
-	SDK=$(or $(SDK),.) go test -count=1 -timeout 20m ./integration/sdk
+	SDK=$(or $(SDK),.) go test -count=1 -parallel 6 -timeout 20m ./integration/sdk
 
 .PHONY: clients
 clients: ## Install the HTTP clients people use, try them, and write docs/clients.md
