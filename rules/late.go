@@ -10,9 +10,13 @@ import (
 // owner adds a file to what is loaded. Of a late one without settings only the head is read. Compiling takes most of the
 // time, and a proxy meets few of the APIs that are known.
 func (l *loading) owner(f File) {
+	if !f.Late {
+		l.file(f)
+		return
+	}
 	d := newDecoder(f.Name, false)
 	head, _, cut := bytes.Cut(f.Data, []byte("\noperations:"))
-	if root, ok := d.Document(head); f.Late && cut && ok && root.Given() {
+	if root, ok := d.Document(head); cut && ok && root.Given() {
 		m, _ := d.Map(root, levelConnector)
 		h := d.head(m, l)
 		if sum := sha256.Sum256(f.Data); len(d.findings) == 0 && l.settingsFor(h.Name) == nil {

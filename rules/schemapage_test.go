@@ -253,11 +253,6 @@ func TestWhatLoadsFitsTheSchema(t *testing.T) {
 				t.Errorf("%s: %s\n%v", level.level, line, err)
 			}
 		}
-		for _, line := range level.later {
-			if schema.Validate(instance(t, []byte(level.file(line)))) == nil {
-				t.Errorf("%s: %s is not built yet, and fits", level.level, line)
-			}
-		}
 	}
 	files, err := filepath.Glob("../connectors/*.yaml")
 	if err != nil || len(files) == 0 {

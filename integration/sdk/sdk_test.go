@@ -260,10 +260,7 @@ func (w *world) run(script string) (int, string) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), limit)
 	defer cancel()
-	argv := []string{"run", "--config", filepath.Join(w.dir, "config.yaml"), "--workflow", "sdk", "--item", "one"}
-	if !w.person {
-		argv = append(argv, "--wait", "30s")
-	}
+	argv := []string{"run", "--config", filepath.Join(w.dir, "config.yaml"), "--workflow", "sdk", "--item", "one", "--wait", "30s"}
 	client := []string{filepath.Join(w.bin, "clients"), w.name, "w1"}
 	if w.npm {
 		argv = append(argv, "--isolate=transparent")
