@@ -73,6 +73,8 @@ func TestWhatAnotherMutationMayHaveMadeIsNotTakenByAWeakTie(t *testing.T) {
 		}, ledger.SeenRetry},
 		"another version that keeps a value secret":                              {told, edited("    effect: mutation", "    effect: mutation\n    secret: [json.amount]"), ledger.SeenRetry},
 		"words about what the other wrote in its own way":                        {told + " && mutation.id != ''", edited(), ledger.SeenRetry},
+		"words about a header field, which may be the client's":                  {told + " && header[?'x-a'].orValue('') != 'zz'", edited(), ledger.SeenRetry},
+		"words about the account":                                                {told + " && account != 'zz'", edited(), ledger.SeenRetry},
 		"another under a version that names the operation otherwise, told apart": {told, edited("name: thing.create", "name: thing.make"), ledger.SeenApplied},
 		"another under a version that names the operation otherwise": {alike, func(w *world, claim func() *ledger.Mutation) {
 			w.rule = strings.NewReplacer("version: 1", "version: 2", "name: thing.create", "name: thing.make").Replace(w.rule)
